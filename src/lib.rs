@@ -1,0 +1,23 @@
+//! Dreamer, the night shift of an AI agent's memory.
+//!
+//! One line runs through the crate: Episode → Chunk → Cluster → MemoryDraft → Memory → Conflict → Resolution →
+//! DreamPlan → DreamReport. [`dream`] states that order; before [`plan`] nothing changes a memory, after it
+//! nothing is decided.
+
+pub mod config;
+pub mod detail;
+pub mod dream;
+pub mod episode;
+pub mod error;
+pub mod language;
+pub mod memory;
+pub mod nrem;
+pub mod openclaw;
+pub mod plan;
+pub mod privacy;
+pub mod providers;
+pub mod rem;
+pub mod report;
+pub mod state;
+pub mod store;
+pub mod trigger;

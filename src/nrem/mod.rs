@@ -1,0 +1,3 @@
+//! NREM: compress the day.
+
+pub mod chunk;
