@@ -16,7 +16,7 @@ use chrono::NaiveTime;
 use chrono_tz::Tz;
 use secrecy::SecretString;
 
-use crate::providers::Thresholds;
+use crate::providers::{Thresholds, thresholds_of};
 
 pub use layers::{EnvFile, Layers, Origin};
 pub(crate) use resolve::expand;
@@ -193,7 +193,7 @@ impl Config {
 
     /// The similarities to work with: as set, else the embedding model's; none unless all three are known.
     pub fn thresholds(&self) -> Option<Thresholds> {
-        let of_model = resolve::thresholds_of(self.embedding_model());
+        let of_model = thresholds_of(self.embedding_model());
         Some(Thresholds {
             cluster: self.cluster_similarity.or(of_model.map(|t| t.cluster))?,
             duplicate: self.dedup_similarity.or(of_model.map(|t| t.duplicate))?,

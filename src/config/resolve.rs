@@ -13,7 +13,7 @@ use super::{
     Config, ConfigError, EmbeddingProvider, Fade, Layers, LlmProvider, MaskPii, OpenAi, Origin, Problem,
     Setting, VARIABLES, address, variable,
 };
-use crate::providers::Thresholds;
+use crate::providers::thresholds_of;
 
 /// The embedding models whose similarities are known, for error messages.
 pub(super) const PROFILED: &str = "text-embedding-3-small or lexical";
@@ -33,15 +33,6 @@ impl Config {
         let place = |s: &Setting| VARIABLES.iter().position(|v| v.name == s.name);
         reader.settings.sort_by_key(place);
         Ok((config, reader.settings))
-    }
-}
-
-// Stands in until `providers::thresholds_of` is merged.
-pub(super) fn thresholds_of(model: &str) -> Option<Thresholds> {
-    match model {
-        "text-embedding-3-small" => Some(Thresholds { cluster: 0.75, duplicate: 0.90, related: 0.70 }),
-        "lexical" => Some(Thresholds { cluster: 0.35, duplicate: 0.43, related: 0.31 }),
-        _ => None,
     }
 }
 
