@@ -18,6 +18,8 @@ pub mod privacy;
 pub mod providers;
 pub mod rem;
 pub mod report;
+pub mod restore;
+pub mod setup;
 pub mod state;
 pub mod store;
 pub mod trigger;

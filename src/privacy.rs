@@ -11,3 +11,24 @@ impl Outbound {
         &self.0
     }
 }
+
+/// What may leave.
+#[derive(Debug, Clone)]
+pub struct Privacy {}
+
+impl Privacy {
+    /// A policy.
+    pub fn new(_mask: crate::config::MaskPii, _beyond_loopback: bool) -> Self {
+        Self {}
+    }
+
+    /// Text for a prompt.
+    pub fn to_prompt(&self, text: &str) -> Outbound {
+        Outbound(text.to_owned())
+    }
+
+    /// Text for an embedder.
+    pub fn to_embed(&self, text: &str) -> Outbound {
+        Outbound(text.to_owned())
+    }
+}

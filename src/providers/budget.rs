@@ -1,1 +1,251 @@
-//! (not yet written)
+//! The budget of a run: how many requests go to models, until when, how many at once, and how many retries.
+//! One [`Budget`] is shared by every provider of a run, so that a broken server cannot cost a night twice.
+//! What counts as worth a retry is `http.rs`'s business.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// The limits of a run, shared by all its providers.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// `DREAMER_MAX_CALLS`: HTTP requests to models, embedding and retries included.
+    pub max_calls: u32,
+    /// The run's start plus `DREAMER_MAX_MINUTES`: no request starts after it; one on its way may end.
+    pub deadline: Instant,
+    /// `DREAMER_CONCURRENCY`: requests on their way at once, at least 1.
+    pub concurrency: usize,
+    /// Retries in the whole run. Once they are used up, every request has one try.
+    pub retries: u32,
+}
+
+impl Limits {
+    /// The limits the settings give to a run that starts at `start`, with 30 retries.
+    pub fn new(max_calls: u32, max_minutes: u64, concurrency: usize, start: Instant) -> Self {
+        // A year stands for "no limit": `start + u64::MAX minutes` would overflow.
+        let minutes = max_minutes.min(365 * 24 * 60);
+        Self { max_calls, deadline: start + Duration::from_secs(minutes * 60), concurrency, retries: 30 }
+    }
+}
+
+/// How long one request may take, and how long to wait before it is tried again.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Time to connect.
+    pub connect: Duration,
+    /// Time for a whole request, reply included. A small model on a laptop needs minutes for a long reply.
+    pub request: Duration,
+    /// Tries of one request, at least 1.
+    pub tries: u32,
+    /// The first wait; each next one is twice as long, plus jitter of up to its own length.
+    pub first_delay: Duration,
+    /// The longest of these waits, before jitter.
+    pub longest_delay: Duration,
+    /// A `Retry-After` up to this is honoured; a longer one ends the request at once.
+    pub longest_retry_after: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            request: Duration::from_secs(180),
+            tries: 4,
+            first_delay: Duration::from_millis(500),
+            longest_delay: Duration::from_secs(20),
+            longest_retry_after: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a run has spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// HTTP requests to models.
+    pub calls: u32,
+    /// Tokens of prompts and embedded texts, as the providers counted.
+    pub input_tokens: u64,
+    /// Tokens of replies, failed and cut-off ones included.
+    pub output_tokens: u64,
+}
+
+/// A limit that was reached: the name of its variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reached(pub &'static str);
+
+const MAX_CALLS: Reached = Reached("DREAMER_MAX_CALLS");
+const MAX_MINUTES: Reached = Reached("DREAMER_MAX_MINUTES");
+
+/// The one budget of a run.
+#[derive(Debug)]
+pub struct Budget {
+    limits: Limits,
+    patience: Patience,
+    /// The one place where concurrency is bounded: every request to any model holds a permit.
+    places: Semaphore,
+    calls: AtomicU32,
+    retries: AtomicU32,
+    input_tokens: AtomicU64,
+    output_tokens: AtomicU64,
+}
+
+impl Budget {
+    /// A budget with the usual patience.
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Self::with_patience(limits, Patience::default())
+    }
+
+    /// A budget with its own waits and time-outs, such as milliseconds in tests.
+    pub fn with_patience(limits: Limits, patience: Patience) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            patience,
+            places: Semaphore::new(limits.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
+            calls: AtomicU32::new(0),
+            retries: AtomicU32::new(0),
+            input_tokens: AtomicU64::new(0),
+            output_tokens: AtomicU64::new(0),
+        })
+    }
+
+    /// How long a request may take.
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// What was spent so far.
+    pub fn spent(&self) -> Spent {
+        Spent {
+            calls: self.calls.load(Ordering::Relaxed),
+            input_tokens: self.input_tokens.load(Ordering::Relaxed),
+            output_tokens: self.output_tokens.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The limit that keeps new requests from starting, if one is reached: stages ask before they prepare work.
+    pub fn reached(&self) -> Option<Reached> {
+        if Instant::now() >= self.limits.deadline {
+            Some(MAX_MINUTES)
+        } else if self.calls.load(Ordering::Relaxed) >= self.limits.max_calls {
+            Some(MAX_CALLS)
+        } else {
+            None
+        }
+    }
+
+    /// Waits for a place and counts one request. Hold the permit until the reply is read.
+    ///
+    /// # Errors
+    /// When a limit is reached; the request must not be sent.
+    pub async fn start(&self) -> Result<SemaphorePermit<'_>, Reached> {
+        let permit = self.places.acquire().await.expect("the semaphore is never closed");
+        // After the wait: it may have taken longer than the night has left.
+        if Instant::now() >= self.limits.deadline {
+            return Err(MAX_MINUTES);
+        }
+        take_one(&self.calls, self.limits.max_calls).then_some(permit).ok_or(MAX_CALLS)
+    }
+
+    /// Takes one retry from the run's pool; false when none is left.
+    pub fn take_retry(&self) -> bool {
+        take_one(&self.retries, self.limits.retries)
+    }
+
+    /// Waits before a retry.
+    ///
+    /// # Errors
+    /// At once, when the wait would end after the deadline.
+    pub async fn pause(&self, wait: Duration) -> Result<(), Reached> {
+        if Instant::now() + wait >= self.limits.deadline {
+            return Err(MAX_MINUTES);
+        }
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    /// The waits between the tries of one request: exponential with jitter, one fewer than its tries.
+    pub fn waits(&self) -> ExponentialBackoff {
+        ExponentialBuilder::new()
+            .with_min_delay(self.patience.first_delay)
+            .with_max_delay(self.patience.longest_delay)
+            .with_max_times(self.patience.tries.saturating_sub(1) as usize)
+            .with_jitter()
+            // backon without std would start every process with the same jitter.
+            .with_jitter_seed(rand::random())
+            .build()
+    }
+
+    /// Adds what a provider counted for one reply.
+    pub fn add_tokens(&self, input: u64, output: u64) {
+        self.input_tokens.fetch_add(input, Ordering::Relaxed);
+        self.output_tokens.fetch_add(output, Ordering::Relaxed);
+    }
+}
+
+/// Counts one up unless that would exceed `limit`.
+fn take_one(counter: &AtomicU32, limit: u32) -> bool {
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < limit).then(|| n + 1)).is_ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn limits(max_calls: u32) -> Limits {
+        Limits { retries: 2, ..Limits::new(max_calls, 60, 2, Instant::now()) }
+    }
+
+    #[tokio::test]
+    async fn no_request_starts_beyond_the_limit() {
+        let budget = Budget::new(limits(2));
+        drop(budget.start().await.unwrap());
+        assert_eq!(budget.reached(), None);
+        drop(budget.start().await.unwrap());
+        assert_eq!(budget.start().await.unwrap_err(), MAX_CALLS);
+        assert_eq!(budget.reached(), Some(MAX_CALLS));
+        assert_eq!(budget.spent().calls, 2);
+    }
+
+    #[tokio::test]
+    async fn no_request_starts_and_no_wait_begins_after_the_deadline() {
+        let budget = Budget::new(Limits { deadline: Instant::now(), ..limits(9) });
+        assert_eq!(budget.start().await.unwrap_err(), MAX_MINUTES);
+        assert_eq!(budget.pause(Duration::ZERO).await, Err(MAX_MINUTES));
+        assert_eq!(budget.spent().calls, 0);
+        let soon = Budget::new(Limits { deadline: Instant::now() + Duration::from_secs(5), ..limits(9) });
+        assert_eq!(soon.pause(Duration::from_secs(3600)).await, Err(MAX_MINUTES));
+    }
+
+    #[tokio::test]
+    async fn only_so_many_requests_are_on_their_way_at_once() {
+        let budget = Budget::new(limits(9));
+        let (_first, _second) = (budget.start().await.unwrap(), budget.start().await.unwrap());
+        assert_eq!(budget.places.available_permits(), 0);
+    }
+
+    #[test]
+    fn the_pool_of_retries_runs_dry() {
+        let budget = Budget::new(limits(9));
+        assert_eq!([(); 3].map(|()| budget.take_retry()), [true, true, false]);
+    }
+
+    #[test]
+    fn waits_grow_and_end() {
+        let budget = Budget::new(limits(9));
+        let waits: Vec<Duration> = budget.waits().collect();
+        assert_eq!(waits.len(), 3);
+        for (n, wait) in waits.iter().enumerate() {
+            let least = Duration::from_millis(500 << n);
+            assert!(*wait >= least && *wait <= 2 * least, "wait {n} is {wait:?}");
+        }
+    }
+
+    #[test]
+    fn an_endless_night_does_not_overflow() {
+        assert!(Limits::new(1, u64::MAX, 1, Instant::now()).deadline > Instant::now());
+    }
+}

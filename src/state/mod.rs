@@ -1,1 +1,134 @@
-//! (not yet written)
+//! Dreamer's own small files under `DREAMER_HOME/state`: the lock, the chunk journal, judged pairs and the ledger of
+//! active days. Each is written only from an applied plan.
+
+pub mod lock;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Why a file of ours could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// Another run holds the lock.
+    #[error("start: another dreamer run holds {path}; wait for it to end")]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A file could not be read.
+    #[error("read {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file could not be written.
+    #[error("write {path}; check free space and permissions")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file holds what this version does not understand.
+    #[error("understand {path}: {detail}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+/// Writes a file so that a crash leaves the old one or the new one, never half: temporary file in the same folder,
+/// fsync, rename, fsync of the folder.
+///
+/// # Errors
+/// When any of these steps fails; the old file is then still there.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let failed = |source| StateError::Write { path: path.to_path_buf(), source };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|e| failed(e.error))?;
+    sync_folder(folder)
+}
+
+/// Makes renames and new names in a folder durable.
+///
+/// # Errors
+/// When the folder cannot be opened or synced.
+pub fn sync_folder(folder: &Path) -> Result<(), StateError> {
+    File::open(folder)
+        .and_then(|f| f.sync_all())
+        .map_err(|source| StateError::Write { path: folder.to_path_buf(), source })
+}
+
+/// Reads a whole file; a missing one is `None`.
+///
+/// # Errors
+/// When the file exists and cannot be read.
+pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(StateError::Read { path: path.to_path_buf(), source }),
+    }
+}
+
+/// Appends lines to a file and makes them durable. A torn last line of an earlier crash is closed first, so that the
+/// new lines are read as they were written.
+///
+/// # Errors
+/// When the file cannot be opened or written.
+pub fn append_lines(path: &Path, lines: &[String]) -> Result<(), StateError> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let failed = |source| StateError::Write { path: path.to_path_buf(), source };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let torn = read_if_there(path)?.is_some_and(|bytes| bytes.last().is_some_and(|b| *b != b'\n'));
+    let mut text = String::new();
+    if torn {
+        text.push('\n');
+    }
+    for line in lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    let mut file = File::options().create(true).append(true).open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.sync_all().map_err(failed)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_after_a_torn_one_is_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.jsonl");
+        fs::write(&path, "{\"a\":1}\n{\"b\"").unwrap();
+        append_lines(&path, &["{\"c\":3}".into()]).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{\"b\"\n{\"c\":3}\n");
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/x.json");
+        write_atomically(&path, b"old").unwrap();
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(dir.path().join("deep")).unwrap().count(), 1);
+    }
+}

@@ -1,2 +1,3 @@
-#[test]
-fn t() {}
+//! All integration tests in one binary, since each extra one links LanceDB again.
+
+mod cli;

@@ -1,0 +1,139 @@
+//! The flags and subcommands, as people type them. What they mean is decided elsewhere.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+/// The night shift of an AI agent's memory. Without a command it dreams.
+#[derive(Debug, Parser)]
+#[command(name = "dreamer", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 done or nothing due, 1 failed, 2 usage, 75 try again later, 78 configuration"
+)]
+pub(crate) struct Command {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) night: Night,
+    #[command(subcommand)]
+    pub(crate) other: Option<Other>,
+}
+
+/// What every command understands.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Where Dreamer keeps everything [default: DREAMER_HOME, else ~/.dreamer]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) home: Option<PathBuf>,
+    /// Read this file of settings instead of .env in the working directory and in the home
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) env_file: Option<PathBuf>,
+    /// Tell the story on stderr, stage by stage
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+}
+
+/// What only the night understands.
+#[derive(Debug, Args)]
+pub(crate) struct Night {
+    /// Plan the night and stop: nothing changes but the run's own folder
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Only compress the day; drafts that conflict with a memory wait for the next full night
+    #[arg(long, conflicts_with = "rem_only")]
+    pub(crate) nrem_only: bool,
+    /// Only reconcile and fade; no episode is read
+    #[arg(long)]
+    pub(crate) rem_only: bool,
+    /// Run only inside the window, or after a missed night, and only with new material
+    #[arg(long)]
+    pub(crate) if_due: bool,
+    /// Print one summary object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Everything else.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Other {
+    /// Carry out the plan of a dry run
+    Apply {
+        /// The run's id, as the dry run named it
+        run: String,
+        /// Print one summary object on stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a home: folders, an empty table if there is none, a settings file
+    Setup {
+        /// Add example episodes of today, and models that need no network unless others are configured
+        #[arg(long)]
+        example: bool,
+    },
+    /// Look into the memories
+    Memories {
+        #[command(subcommand)]
+        look: Look,
+    },
+    /// Bring an archived memory back
+    Restore {
+        /// The memory's id, or the beginning of it
+        id: String,
+    },
+    /// Print every setting that counts and where it comes from
+    Config {
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The ways to look into the memories.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Look {
+    /// List them, the most important first
+    List {
+        /// Those in the archive instead
+        #[arg(long)]
+        archived: bool,
+        /// One JSON object a line: the row's columns and its tier
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one with all that is known of it, in the archive too
+    Show {
+        /// The memory's id, or the beginning of it
+        id: String,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find those nearest to a text
+    Search {
+        /// What to look for
+        text: String,
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        limit: u16,
+        /// One JSON object a line: the row's columns, its tier and the similarity
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Command {
+    /// Reads the command line.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let command = Self::try_parse()?;
+        let night = &command.night;
+        if command.other.is_some()
+            && (night.dry_run || night.nrem_only || night.rem_only || night.if_due || night.json)
+        {
+            let told = "--dry-run, --nrem-only, --rem-only, --if-due and --json before a command belong to the night; \
+                        give a command its own flags after its name";
+            return Err(Self::command().error(ErrorKind::ArgumentConflict, told));
+        }
+        Ok(command)
+    }
+}

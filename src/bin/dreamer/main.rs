@@ -1,0 +1,70 @@
+//! The command line: reads flags and settings, calls the library, prints, and ends with an exit code.
+
+mod args;
+mod failure;
+mod logging;
+mod memories;
+mod night;
+mod output;
+
+use std::process::ExitCode;
+
+use args::{Command, Other};
+use chrono::Utc;
+use dreamer::config::{self, Config, Layers, Setting};
+use dreamer::setup::{self, Example};
+use failure::{Failure, print};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let command = match Command::read() {
+        Ok(command) => command,
+        Err(usage) => {
+            // Help goes to stdout and is no error; a closed pipe is not one either.
+            let _ = usage.print();
+            return ExitCode::from(if usage.use_stderr() { 2 } else { 0 });
+        }
+    };
+    logging::start(command.common.verbose);
+    match run(command).await {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            if let Some(told) = failure.told() {
+                output::complain(&told);
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<u8, Failure> {
+    let layers = Layers::of_process(command.common.home.as_deref(), command.common.env_file.as_deref())?;
+    if let Some(Other::Setup { example }) = command.other {
+        return set_up(&layers, if example { Example::Wanted } else { Example::No }).await;
+    }
+    let (config, settings) = Config::resolve(&layers)?;
+    for warning in config::warnings(&layers, &config) {
+        tracing::warn!("{warning}");
+    }
+    match command.other {
+        None => night::dream(&config, &command.night).await,
+        Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
+        Some(Other::Setup { .. }) => Ok(0),
+        Some(Other::Memories { look }) => memories::look(&config, &look).await,
+        Some(Other::Restore { id }) => memories::restore(&config, &id).await,
+        Some(Other::Config { json }) => show_config(&settings, json),
+    }
+}
+
+fn show_config(settings: &[Setting], json: bool) -> Result<u8, Failure> {
+    let text = if json { config::show_json(settings) + "\n" } else { config::show(settings) };
+    print(&text).map(|()| 0)
+}
+
+async fn set_up(layers: &Layers, example: Example) -> Result<u8, Failure> {
+    let report = setup::setup(layers, example, Utc::now()).await?;
+    for warning in &report.warnings {
+        tracing::warn!("{warning}");
+    }
+    print(&output::setup(&report)).map(|()| 0)
+}

@@ -1,0 +1,415 @@
+//! `dreamer memories` and `dreamer restore`: looking into the memories, and the way back.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use dreamer::config::{Config, EmbeddingProvider};
+use dreamer::memory::{Archived, Memory, Partition, Similarity, Trace};
+use dreamer::privacy::Privacy;
+use dreamer::providers::budget::{Budget, Limits};
+use dreamer::providers::openai::OpenAiEmbedder;
+use dreamer::providers::{Embedder, local};
+use dreamer::restore::{self, Restored};
+use dreamer::store::{Query, Store, StoreError};
+use serde_json::{Map, Value, json};
+
+use crate::args::Look;
+use crate::failure::{Failure, print};
+use crate::output;
+
+/// What people are told about how much a memory matters.
+fn tier(importance: f64) -> &'static str {
+    match importance {
+        i if i >= 0.8 => "core",
+        i if i >= 0.4 => "active",
+        _ => "fading",
+    }
+}
+
+/// Lists, shows or searches.
+pub(crate) async fn look(config: &Config, look: &Look) -> Result<u8, Failure> {
+    let store = Store::open(&config.lancedb_uri).await?;
+    match look {
+        Look::List { archived: false, json: false } => list(config, &store).await,
+        Look::List { archived: false, json: true } => {
+            let memories = by_importance(store.rows(&config.agent).await?.memories);
+            let mut rows = rows_by_id(&store, None).await?;
+            let rows = memories.iter().filter_map(|memory| Some(with_tier(rows.remove(&memory.id)?, memory)));
+            print_lines(rows)
+        }
+        Look::List { archived: true, json } => list_archived(config, &store, *json).await,
+        Look::Show { id, json } => show(config, &store, id, *json).await,
+        Look::Search { text, limit, json } => search(config, &store, text, *limit, *json).await,
+    }
+}
+
+async fn list(config: &Config, store: &Store) -> Result<u8, Failure> {
+    let rows = store.rows(&config.agent).await?;
+    for (count, what) in
+        [(rows.ownerless, "no agent (agentId is empty)"), (rows.unreadable, "no id or no text")]
+    {
+        if count > 0 {
+            tracing::warn!("{count} rows have {what} and are not shown");
+        }
+    }
+    let memories = by_importance(rows.memories);
+    let dates = Dates::read(config, store).await?;
+    print(&listing(memories.iter().map(|memory| (memory, tier(memory.importance))).collect(), &dates, &[]))?;
+    Ok(0)
+}
+
+async fn list_archived(config: &Config, store: &Store, json: bool) -> Result<u8, Failure> {
+    let mut archived = store.archived_all(&config.agent).await?;
+    archived.sort_by(|a, b| b.archived_at.cmp(&a.archived_at).then_with(|| a.memory.id.cmp(&b.memory.id)));
+    if json {
+        return print_lines(archived.iter().map(archived_json));
+    }
+    let dates = Dates::read(config, store).await?;
+    let rows = archived.iter().map(|a| (&a.memory, a.reason.as_str())).collect();
+    print(&listing(rows, &dates, &[]))?;
+    Ok(0)
+}
+
+fn by_importance(mut memories: Vec<Memory>) -> Vec<Memory> {
+    memories.sort_by(|a, b| {
+        b.importance
+            .total_cmp(&a.importance)
+            .then(b.created_at.cmp(&a.created_at))
+            .then_with(|| a.id.cmp(&b.id))
+    });
+    memories
+}
+
+/// When memories were said, as far as it is known, else when they were written.
+struct Dates<'a> {
+    config: &'a Config,
+    traces: HashMap<String, Trace>,
+}
+
+impl<'a> Dates<'a> {
+    async fn read(config: &'a Config, store: &Store) -> Result<Self, Failure> {
+        let traces = store.traces().await?;
+        if !traces.unreadable.is_empty() {
+            tracing::warn!("the traces of {} memories cannot be read", traces.unreadable.len());
+        }
+        Ok(Self { config, traces: traces.traces })
+    }
+
+    fn of(&self, memory: &Memory) -> String {
+        let said_at = self.traces.get(&memory.id).and_then(|trace| trace.said_at);
+        said_at
+            .map_or_else(|| self.day(memory.created_at), |at| self.local(at).format("%Y-%m-%d").to_string())
+    }
+
+    fn day(&self, millis: i64) -> String {
+        DateTime::from_timestamp_millis(millis)
+            .map_or_else(|| "-".to_string(), |at| self.local(at).format("%Y-%m-%d").to_string())
+    }
+
+    fn local(&self, at: DateTime<Utc>) -> DateTime<chrono_tz::Tz> {
+        at.with_timezone(&self.config.timezone)
+    }
+}
+
+/// Memories as a table for people, each with a word for its standing; `similar` stands first where it is given.
+fn listing(rows: Vec<(&Memory, &str)>, dates: &Dates<'_>, similar: &[Similarity]) -> String {
+    if rows.is_empty() {
+        return "no memories\n".to_string();
+    }
+    let has_agents =
+        rows.iter().map(|(memory, _)| &memory.partition.agent).collect::<BTreeSet<_>>().len() > 1;
+    let cells = rows.iter().enumerate().map(|(index, (memory, standing))| {
+        let mut cells: Vec<String> = similar.get(index).map(Similarity::to_string).into_iter().collect();
+        cells.extend([
+            short_id(&memory.id).to_string(),
+            (*standing).to_string(),
+            format!("{:.2}", memory.importance),
+            memory.category.as_str().to_string(),
+            dates.of(memory),
+        ]);
+        if has_agents {
+            cells.push(output::shorten(&memory.partition.agent, 16));
+        }
+        (cells, memory)
+    });
+    let columns = output::columns();
+    let rows: Vec<Vec<String>> = cells
+        .map(|(mut cells, memory)| {
+            let used: usize = cells.iter().map(|cell| output::width(cell) + 2).sum();
+            cells.push(output::shorten(&memory.text, columns.saturating_sub(used).max(30)));
+            cells
+        })
+        .collect();
+    output::table(&rows)
+}
+
+/// The first eight characters of an id: enough for people, and `show` and `restore` take it.
+fn short_id(id: &str) -> &str {
+    id.char_indices().nth(8).map_or(id, |(end, _)| &id[..end])
+}
+
+async fn rows_by_id(
+    store: &Store,
+    ids: Option<&[String]>,
+) -> Result<HashMap<String, Map<String, Value>>, StoreError> {
+    let rows = store.row_json(ids, false).await?;
+    Ok(rows.into_iter().filter_map(|row| Some((row.get("id")?.as_str()?.to_string(), row))).collect())
+}
+
+fn with_tier(mut row: Map<String, Value>, memory: &Memory) -> Value {
+    row.insert("tier".into(), json!(tier(memory.importance)));
+    Value::Object(row)
+}
+
+fn archived_json(archived: &Archived) -> Value {
+    let memory = &archived.memory;
+    json!({
+        "id": memory.id, "text": memory.text, "importance": memory.importance, "category": memory.category,
+        "createdAt": memory.created_at, "agentId": memory.partition.agent, "scope": memory.partition.scope,
+        "tier": "archived", "reason": archived.reason, "successor": archived.successor, "run": archived.run,
+        "archivedAt": archived.archived_at,
+    })
+}
+
+fn print_lines(rows: impl Iterator<Item = Value>) -> Result<u8, Failure> {
+    print(&rows.fold(String::new(), |mut lines, row| {
+        let _ = writeln!(lines, "{row}");
+        lines
+    }))?;
+    Ok(0)
+}
+
+/// A memory that is live or in the archive.
+enum Found {
+    Live(Memory),
+    Archived(Archived),
+}
+
+impl Found {
+    fn memory(&self) -> &Memory {
+        match self {
+            Self::Live(memory) => memory,
+            Self::Archived(archived) => &archived.memory,
+        }
+    }
+}
+
+/// The one memory whose id is `id` or begins so. One that is live counts before its copy in the archive.
+async fn find(config: &Config, store: &Store, id: &str) -> Result<Found, Failure> {
+    let wanted = id.trim().to_ascii_lowercase();
+    let live = store.rows(&config.agent).await?.memories;
+    let live_ids: BTreeSet<String> = live.iter().map(|memory| memory.id.clone()).collect();
+    let archived = store.archived_all(&config.agent).await?;
+    let all: Vec<Found> = live
+        .into_iter()
+        .map(Found::Live)
+        .chain(archived.into_iter().filter(|a| !live_ids.contains(&a.memory.id)).map(Found::Archived))
+        .filter(|found| !wanted.is_empty() && found.memory().id.to_ascii_lowercase().starts_with(&wanted))
+        .collect();
+    let exact = all.iter().position(|found| found.memory().id.eq_ignore_ascii_case(&wanted));
+    let count = all.len();
+    match (exact, count) {
+        (Some(index), _) => Ok(all.into_iter().nth(index)),
+        (None, 0 | 1) => Ok(all.into_iter().next()),
+        _ => Err(Failure::Memory(format!(
+            "{count} memories have ids that begin with {wanted}; give more of it"
+        ))),
+    }?
+    .ok_or_else(|| {
+        Failure::Memory(format!("no memory, live or archived, has an id that begins with {wanted:?}"))
+    })
+}
+
+async fn show(config: &Config, store: &Store, id: &str, json: bool) -> Result<u8, Failure> {
+    let found = find(config, store, id).await?;
+    let dates = Dates::read(config, store).await?;
+    let trace = dates.traces.get(&found.memory().id);
+    if json {
+        let mut row = match &found {
+            Found::Live(memory) => {
+                let mut rows = rows_by_id(store, Some(std::slice::from_ref(&memory.id))).await?;
+                with_tier(rows.remove(&memory.id).unwrap_or_default(), memory)
+            }
+            Found::Archived(archived) => archived_json(archived),
+        };
+        row["trace"] = json!(trace);
+        return print_lines(std::iter::once(row));
+    }
+    print(&portrait(&found, trace, &dates))?;
+    Ok(0)
+}
+
+/// All that is known of a memory, for people.
+fn portrait(found: &Found, trace: Option<&Trace>, dates: &Dates<'_>) -> String {
+    let memory = found.memory();
+    let mut rows: Vec<(&str, String)> = vec![("id", memory.id.clone())];
+    match found {
+        Found::Live(memory) => rows.push(("tier", tier(memory.importance).to_string())),
+        Found::Archived(archived) => {
+            let on = dates.day(archived.archived_at);
+            rows.push((
+                "tier",
+                format!("archived ({} on {on}, run {})", archived.reason.as_str(), archived.run),
+            ));
+            rows.extend(archived.successor.iter().map(|id| ("successor", id.clone())));
+            rows.push(("way back", format!("dreamer restore {}", memory.id)));
+        }
+    }
+    let base =
+        trace.map(|trace| format!(" (base {:.2} since {})", trace.base, trace.clock)).unwrap_or_default();
+    rows.push(("importance", format!("{:.2}{base}", memory.importance)));
+    rows.push(("category", memory.category.as_str().to_string()));
+    rows.push(("agent", memory.partition.agent.clone()));
+    rows.extend(memory.partition.scope.iter().map(|scope| ("scope", scope.clone())));
+    rows.push(("created", dates.day(memory.created_at)));
+    if let Some(trace) = trace {
+        rows.extend(known_of(trace, dates));
+    }
+    let mut text = rows.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<12}{}", printable(value));
+        text
+    });
+    let _ = writeln!(text, "\n{}", printable(&memory.text));
+    text
+}
+
+fn known_of(trace: &Trace, dates: &Dates<'_>) -> Vec<(&'static str, String)> {
+    let days = |days: &BTreeSet<NaiveDate>| {
+        let last = days.last().map(|day| format!(", last on {day}")).unwrap_or_default();
+        format!("on {} {}{last}", days.len(), if days.len() == 1 { "day" } else { "days" })
+    };
+    let mut rows = Vec::new();
+    if let Some(at) = trace.said_at {
+        rows.push(("said at", dates.local(at).format("%Y-%m-%d %H:%M").to_string()));
+    }
+    rows.extend(trace.about.map(|day| ("about", day.to_string())));
+    for source in &trace.sources {
+        let (first, last) = source.lines;
+        let lines = if first == last { first.to_string() } else { format!("{first}-{last}") };
+        rows.push(("source", format!("{}:{lines} ({})", source.episode, source.speaker)));
+    }
+    rows.extend(trace.merged_from.iter().map(|id| ("merged from", id.clone())));
+    if !trace.recalled.is_empty() {
+        rows.push(("recalled", days(&trace.recalled)));
+    }
+    if !trace.reinforced.is_empty() {
+        rows.push(("said again", days(&trace.reinforced)));
+    }
+    for (name, words) in [("entities", &trace.entities), ("tags", &trace.tags)] {
+        if !words.is_empty() {
+            rows.push((name, words.join(", ")));
+        }
+    }
+    if trace.pinned {
+        rows.push(("pinned", "yes".to_string()));
+    }
+    rows
+}
+
+/// Without control characters, which a terminal would obey; line breaks stay.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+}
+
+async fn search(config: &Config, store: &Store, text: &str, limit: u16, json: bool) -> Result<u8, Failure> {
+    let memories = store.rows(&config.agent).await?.memories;
+    let vector = embed(config, text).await?;
+    let agents: BTreeSet<&String> = memories.iter().map(|memory| &memory.partition.agent).collect();
+    let partitions: BTreeSet<&Partition> = memories
+        .iter()
+        .map(|memory| &memory.partition)
+        .filter(|partition| agents.len() == 1 || partition.agent == config.agent)
+        .collect();
+    let queries: Vec<Query> = partitions
+        .into_iter()
+        .map(|partition| Query { vector: vector.clone(), partition: partition.clone(), exclude: None })
+        .collect();
+    let limit = usize::from(limit);
+    let mut near: Vec<_> = store
+        .neighbours(&queries, Similarity(-1.0), limit, &config.agent)
+        .await?
+        .into_iter()
+        .flatten()
+        .collect();
+    near.sort_by(|a, b| b.similarity.0.total_cmp(&a.similarity.0).then_with(|| a.id.cmp(&b.id)));
+    near.truncate(limit);
+    let by_id: HashMap<&String, &Memory> = memories.iter().map(|memory| (&memory.id, memory)).collect();
+    let found: Vec<(&Memory, Similarity)> =
+        near.iter().filter_map(|n| Some((*by_id.get(&n.id)?, n.similarity))).collect();
+    if json {
+        let ids: Vec<String> = found.iter().map(|(memory, _)| memory.id.clone()).collect();
+        let mut rows = rows_by_id(store, Some(&ids)).await?;
+        return print_lines(found.iter().filter_map(|(memory, similarity)| {
+            let mut row = with_tier(rows.remove(&memory.id)?, memory);
+            row["similarity"] = json!(similarity);
+            Some(row)
+        }));
+    }
+    let dates = Dates::read(config, store).await?;
+    let similar: Vec<Similarity> = found.iter().map(|(_, similarity)| *similarity).collect();
+    let rows = found.iter().map(|(memory, _)| (*memory, tier(memory.importance))).collect();
+    print(&listing(rows, &dates, &similar))?;
+    Ok(0)
+}
+
+/// The vector of a question, by the embedder that the night would use.
+async fn embed(config: &Config, text: &str) -> Result<Vec<f32>, Failure> {
+    config.check_embedder()?;
+    let beyond = config.embedding_provider == EmbeddingProvider::OpenAi && !config.openai.is_loopback();
+    let outbound = Privacy::new(config.mask_pii, beyond).to_embed(text);
+    if outbound.as_str().trim().is_empty() {
+        return Err(Failure::Memory("nothing to look for: the text is empty".into()));
+    }
+    let limits = Limits::new(config.max_calls, config.max_minutes, config.concurrency, Instant::now());
+    let embedder = embedder(config, Budget::new(limits))?;
+    let vectors = embedder.embed(&[outbound]).await?;
+    Ok(vectors.into_iter().next().unwrap_or_default())
+}
+
+fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder>, Failure> {
+    let openai = &config.openai;
+    match config.embedding_provider {
+        EmbeddingProvider::OpenAi => Ok(Box::new(OpenAiEmbedder::new(
+            &openai.base_url,
+            openai.api_key.clone(),
+            &openai.embedding_model,
+            config.embedding_dim,
+            budget,
+        )?)),
+        EmbeddingProvider::Builtin => {
+            local::open(&config.builtin_model).map_err(|error| Failure::Memory(format!("could not {error}")))
+        }
+    }
+}
+
+/// Brings one archived memory back and says what that means.
+pub(crate) async fn restore(config: &Config, id: &str) -> Result<u8, Failure> {
+    let today = Utc::now().with_timezone(&config.timezone).date_naive();
+    let restored = restore::restore(config, id, today).await?;
+    print(&told(&restored))?;
+    Ok(0)
+}
+
+fn told(restored: &Restored) -> String {
+    let memory = &restored.memory;
+    let mut text = format!(
+        "restored  {}  {}\n          it was {} in run {}; its importance is {:.2}, and forgetting starts anew today\n",
+        memory.id,
+        output::shorten(&memory.text, output::columns().saturating_sub(50).max(30)),
+        restored.reason.as_str(),
+        restored.run,
+        memory.importance
+    );
+    if let Some(successor) = &restored.successor {
+        let _ = writeln!(
+            text,
+            "          {} still carries its content too: {}",
+            successor.id,
+            output::shorten(&successor.text, output::columns().saturating_sub(70).max(30))
+        );
+    }
+    text
+}

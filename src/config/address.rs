@@ -1,0 +1,64 @@
+//! Addresses of servers, as far as settings are concerned: their plain form, their host, whether they are this machine.
+//! Talking to them is the providers' work.
+
+/// `http(s)://host[:port][/path]`; without a path it gets `/v1`, a trailing slash goes.
+pub(crate) fn normalise(value: &str) -> Result<String, String> {
+    let wrong =
+        || "must be http://host[:port][/path] or https://…, such as http://127.0.0.1:8080/v1".to_string();
+    if has_credentials(value) {
+        return Err("must not hold a user or password; put the key into OPENAI_API_KEY".into());
+    }
+    let (scheme, rest) = value.split_once("://").ok_or_else(wrong)?;
+    let scheme = scheme.to_ascii_lowercase();
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let is_plain = value.chars().all(|c| c.is_ascii_graphic() && !"?#\\\"<>^`{|}".contains(c));
+    let port_is_fine = match authority.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => port.parse::<u16>().is_ok_and(|port| port > 0),
+        _ => true,
+    };
+    if !matches!(scheme.as_str(), "http" | "https") || host(value).is_empty() || !is_plain || !port_is_fine {
+        return Err(wrong());
+    }
+    let path = path.trim_end_matches('/');
+    Ok(format!("{scheme}://{authority}{}", if path.is_empty() { "/v1" } else { path }))
+}
+
+/// The host of an address, without port and brackets.
+pub(crate) fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
+    match authority.strip_prefix('[') {
+        Some(ipv6) => ipv6.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+/// Whether a host is this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let is_localhost =
+        host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
+    is_localhost || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether an address carries a user or a password.
+pub(crate) fn has_credentials(value: &str) -> bool {
+    value.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().contains('@'))
+}
+
+/// Undoes percent-encoding.
+pub(crate) fn decode(path: &str) -> Result<String, String> {
+    let wrong = || "holds a % that is not followed by two hexadecimal digits of UTF-8".to_string();
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        if *first == b'%' {
+            let digits = tail.get(..2).and_then(|d| std::str::from_utf8(d).ok()).ok_or_else(wrong)?;
+            bytes.push(u8::from_str_radix(digits, 16).map_err(|_| wrong())?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}

@@ -1,0 +1,343 @@
+//! Settings: raw ones from flags, environment, `.env` files and defaults become checked ones, once, at the border.
+//! Everything behind it takes a [`Config`] and trusts it. Where values come from is `layers`, which there are
+//! `variables`, what they may be `resolve`, how they are printed `show`.
+
+pub(crate) mod address;
+mod layers;
+mod resolve;
+mod show;
+mod variables;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::NaiveTime;
+use chrono_tz::Tz;
+use secrecy::SecretString;
+
+use crate::providers::{Thresholds, thresholds_of};
+
+pub use layers::{EnvFile, Layers, Origin};
+pub(crate) use resolve::expand;
+pub use resolve::warnings;
+pub use show::{Setting, show, show_json};
+pub use variables::{VARIABLES, Variable, variable};
+
+/// Who embeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmbeddingProvider {
+    /// Any server with the OpenAI API.
+    OpenAi,
+    /// A model inside this binary.
+    Builtin,
+}
+
+/// Who distils and judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LlmProvider {
+    /// Any server with the OpenAI API.
+    OpenAi,
+    /// No model: sentences chosen and compared by rules.
+    Extractive,
+}
+
+/// Whether unused memories fade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fade {
+    /// Only once recalls can be seen, where a gateway uses the memories; from the start elsewhere.
+    Auto,
+    /// From the start.
+    On,
+    /// Never.
+    Off,
+}
+
+/// Where personal data is masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaskPii {
+    /// In prompts to providers beyond this machine.
+    External,
+    /// Everywhere, also in what is stored.
+    Always,
+    /// Nowhere. Secrets are removed all the same.
+    Never,
+}
+
+/// The OpenAI-compatible server.
+#[derive(Debug, Clone)]
+pub struct OpenAi {
+    /// `OPENAI_API_KEY`; a local server needs none.
+    pub api_key: Option<SecretString>,
+    /// Without a trailing slash, with `/v1`: `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// `OPENAI_EMBEDDING_MODEL`.
+    pub embedding_model: String,
+    /// `OPENAI_LLM_MODEL`.
+    pub llm_model: String,
+}
+
+/// Every setting of a run, checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `DREAMER_HOME`.
+    pub home: PathBuf,
+    /// `DREAMER_EPISODES_DIR`.
+    pub episodes_dir: PathBuf,
+    /// `DREAMER_LANCEDB_URI`: a folder (this build opens no remote databases).
+    pub lancedb_uri: String,
+    /// `DREAMER_EMBEDDING_PROVIDER`.
+    pub embedding_provider: EmbeddingProvider,
+    /// `DREAMER_LLM_PROVIDER`.
+    pub llm_provider: LlmProvider,
+    /// `DREAMER_BUILTIN_MODEL`: `lexical`, or empty when nobody chose one.
+    pub builtin_model: String,
+    /// The OpenAI-compatible server.
+    pub openai: OpenAi,
+    /// `DREAMER_EMBEDDING_DIM`, if set.
+    pub embedding_dim: Option<usize>,
+    /// `CLUSTER_SIMILARITY`, if set.
+    pub cluster_similarity: Option<f32>,
+    /// `DEDUP_SIMILARITY`, if set.
+    pub dedup_similarity: Option<f32>,
+    /// `CONTRADICTION_SIMILARITY`, if set.
+    pub contradiction_similarity: Option<f32>,
+    /// `IMPORTANCE_DECAY_RATE` a day, 0 to below 1.
+    pub decay_rate: f64,
+    /// `SOFT_DELETE_THRESHOLD`, 0 to 1.
+    pub fade_threshold: f64,
+    /// `DREAMER_FADE`.
+    pub fade: Fade,
+    /// `MAX_EPISODES_PER_RUN`, days.
+    pub max_episode_days: usize,
+    /// `MAX_NEW_MEMORIES`.
+    pub max_new_memories: usize,
+    /// `DREAMER_MAX_CALLS`: requests to models, embedding and retries included.
+    pub max_calls: u32,
+    /// `DREAMER_MAX_MINUTES`.
+    pub max_minutes: u64,
+    /// `DREAMER_CONCURRENCY`.
+    pub concurrency: usize,
+    /// `DREAMER_AGENT`: whose memories those of an episode without a session key are.
+    pub agent: String,
+    /// `DREAMER_OWNER`: names or sender ids of the agent's owner.
+    pub owner: Vec<String>,
+    /// `DREAMER_TIMEZONE`.
+    pub timezone: Tz,
+    /// `DREAMER_MASK_PII`.
+    pub mask_pii: MaskPii,
+    /// `DREAMER_WINDOW`: start and end in local time, may span midnight; none when `off`.
+    pub window: Option<(NaiveTime, NaiveTime)>,
+    /// `DREAMER_MIN_NEW`: chunks or captured rows; none when `off`.
+    pub min_new: Option<usize>,
+}
+
+impl Config {
+    /// Where finished episodes go: `episodes/archive`.
+    pub fn archive_dir(&self) -> PathBuf {
+        self.home.join("episodes/archive")
+    }
+
+    /// Where the dream logs lie: `dream-log`.
+    pub fn dream_log_dir(&self) -> PathBuf {
+        self.home.join("dream-log")
+    }
+
+    /// Where every run has its folder: `runs`.
+    pub fn runs_dir(&self) -> PathBuf {
+        self.home.join("runs")
+    }
+
+    /// Where agents leave what they recalled: `recalls`.
+    pub fn recalls_dir(&self) -> PathBuf {
+        self.home.join("recalls")
+    }
+
+    /// Where work waits for another night: `queues`.
+    pub fn queues_dir(&self) -> PathBuf {
+        self.home.join("queues")
+    }
+
+    /// Lock, journal, active days: `state`.
+    pub fn state_dir(&self) -> PathBuf {
+        self.home.join("state")
+    }
+
+    /// Where exports of archived memories lie: `memory-archive`.
+    pub fn memory_archive_dir(&self) -> PathBuf {
+        self.home.join("memory-archive")
+    }
+
+    /// Whether a gateway uses these episodes or this database: one of them lies outside the home.
+    pub fn has_gateway(&self) -> bool {
+        !inside(&self.episodes_dir, &self.home) || !inside(Path::new(&self.lancedb_uri), &self.home)
+    }
+
+    /// The name of the embedding model; empty when the builtin one is not chosen yet.
+    pub fn embedding_model(&self) -> &str {
+        match self.embedding_provider {
+            EmbeddingProvider::OpenAi => &self.openai.embedding_model,
+            EmbeddingProvider::Builtin => &self.builtin_model,
+        }
+    }
+
+    /// The length of the embedding model's vectors: as set, else what the model is known for.
+    pub fn dimension(&self) -> Option<usize> {
+        self.embedding_dim.or(match self.embedding_model() {
+            "text-embedding-3-small" | "text-embedding-ada-002" => Some(1536),
+            "text-embedding-3-large" => Some(3072),
+            "lexical" => Some(1024),
+            _ => None,
+        })
+    }
+
+    /// The similarities to work with: as set, else the embedding model's; none unless all three are known.
+    pub fn thresholds(&self) -> Option<Thresholds> {
+        let of_model = thresholds_of(self.embedding_model());
+        Some(Thresholds {
+            cluster: self.cluster_similarity.or(of_model.map(|t| t.cluster))?,
+            duplicate: self.dedup_similarity.or(of_model.map(|t| t.duplicate))?,
+            related: self.contradiction_similarity.or(of_model.map(|t| t.related))?,
+        })
+    }
+
+    /// Whether the embedder can be used at all, before anything is asked of it.
+    ///
+    /// # Errors
+    /// When its key or its model is missing.
+    pub fn check_embedder(&self) -> Result<(), ConfigError> {
+        match self.embedding_provider {
+            EmbeddingProvider::OpenAi => self.check_key(),
+            EmbeddingProvider::Builtin if self.builtin_model.is_empty() => Err(ConfigError::Missing {
+                variable: "DREAMER_BUILTIN_MODEL",
+                remedy: "say DREAMER_BUILTIN_MODEL=lexical, the builtin embedding model of this version"
+                    .into(),
+            }),
+            EmbeddingProvider::Builtin => Ok(()),
+        }
+    }
+
+    /// Whether a night can start: both models can be used and the similarities are known.
+    ///
+    /// # Errors
+    /// When a key, a model or a similarity is missing.
+    pub fn check_night(&self) -> Result<(), ConfigError> {
+        self.check_embedder()?;
+        if self.llm_provider == LlmProvider::OpenAi {
+            self.check_key()?;
+        }
+        match self.thresholds() {
+            Some(_) => Ok(()),
+            None => Err(ConfigError::Missing {
+                variable: "CLUSTER_SIMILARITY, DEDUP_SIMILARITY, CONTRADICTION_SIMILARITY",
+                remedy: format!(
+                    "the embedding model {} has no known similarities; set all three for it, or use {}",
+                    self.embedding_model(),
+                    resolve::PROFILED
+                ),
+            }),
+        }
+    }
+
+    /// A server of one's own may need no key; OpenAI's does.
+    fn check_key(&self) -> Result<(), ConfigError> {
+        if self.openai.api_key.is_some() || !self.openai.is_openai() {
+            return Ok(());
+        }
+        Err(ConfigError::Missing {
+            variable: "OPENAI_API_KEY",
+            remedy: "set it, or OPENAI_BASE_URL for a server of your own, or work without a model: \
+                     DREAMER_EMBEDDING_PROVIDER=builtin DREAMER_BUILTIN_MODEL=lexical DREAMER_LLM_PROVIDER=extractive"
+                .into(),
+        })
+    }
+}
+
+impl OpenAi {
+    /// Whether the server is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        address::is_loopback(address::host(&self.base_url))
+    }
+
+    /// Whether the server is OpenAI's own.
+    fn is_openai(&self) -> bool {
+        let host = address::host(&self.base_url);
+        host == "openai.com" || host.ends_with(".openai.com")
+    }
+}
+
+/// Whether `path` lies in `folder`, symbolic links followed as far as both exist.
+fn inside(path: &Path, folder: &Path) -> bool {
+    match (path.canonicalize(), folder.canonicalize()) {
+        (Ok(path), Ok(folder)) => path.starts_with(folder),
+        _ => path.starts_with(folder),
+    }
+}
+
+/// One value that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The variable.
+    pub variable: &'static str,
+    /// What it was set to; none when that is a secret.
+    pub value: Option<String>,
+    /// Where it was set.
+    pub origin: Origin,
+    /// What is wrong with it and what is allowed.
+    pub allowed: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.variable)?;
+        if let Some(value) = &self.value {
+            write!(f, "={value}")?;
+        }
+        write!(f, " ({}) {}", self.origin, self.allowed)
+    }
+}
+
+/// Why the settings cannot be used. Every one of these is exit 78.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// An `.env` file is there and cannot be read.
+    #[error("read the settings file {}", path.display())]
+    ReadEnvFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line of an `.env` file is not `NAME=value`.
+    #[error(
+        "read the settings file {}: line {line} is not NAME=value (quote values that hold spaces or quotes)",
+        path.display()
+    )]
+    ParseEnvFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1. Never its text, which may hold a key.
+        line: usize,
+    },
+    /// The working directory is gone.
+    #[error("find the working directory")]
+    WorkingDirectory {
+        /// Why.
+        source: io::Error,
+    },
+    /// Values that do not parse or are out of range: all of them.
+    #[error("use the settings: {}", problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
+    Invalid {
+        /// One a value.
+        problems: Vec<Problem>,
+    },
+    /// A value that this command needs is not set.
+    #[error("go on without {variable}: {remedy}")]
+    Missing {
+        /// The variable, or several.
+        variable: &'static str,
+        /// What to do.
+        remedy: String,
+    },
+}

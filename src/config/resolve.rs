@@ -1,0 +1,621 @@
+//! From raw values to a checked [`Config`]: what every variable may be, and what it is when nobody sets it.
+//! All bad values are reported at once.
+
+use std::ops::RangeInclusive;
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+use chrono::NaiveTime;
+use chrono_tz::Tz;
+use secrecy::SecretString;
+
+use super::{
+    Config, ConfigError, EmbeddingProvider, Fade, Layers, LlmProvider, MaskPii, OpenAi, Origin, Problem,
+    Setting, VARIABLES, address, variable,
+};
+use crate::providers::thresholds_of;
+
+/// The embedding models whose similarities are known, for error messages.
+pub(super) const PROFILED: &str = "text-embedding-3-small or lexical";
+
+impl Config {
+    /// Checks every value once.
+    ///
+    /// # Errors
+    /// When a value does not parse, is out of range, or names something this build does not have: all such values.
+    pub fn resolve(layers: &Layers) -> Result<(Self, Vec<Setting>), ConfigError> {
+        let mut reader = Reader { layers, settings: Vec::new(), problems: Vec::new() };
+        let config = reader.config();
+        reader.check_similarities(&config);
+        if !reader.problems.is_empty() {
+            return Err(ConfigError::Invalid { problems: reader.problems });
+        }
+        let place = |s: &Setting| VARIABLES.iter().position(|v| v.name == s.name);
+        reader.settings.sort_by_key(place);
+        Ok((config, reader.settings))
+    }
+}
+
+/// What works, but is probably not what the operator wants.
+pub fn warnings(layers: &Layers, config: &Config) -> Vec<String> {
+    let mut warnings = layers.warnings.clone();
+    warnings.extend(layers.unknown());
+    let openai = &config.openai;
+    if openai.api_key.is_some() && openai.base_url.starts_with("http://") && !openai.is_loopback() {
+        warnings.push(format!(
+            "OPENAI_API_KEY and everything a night sends travel unencrypted to {}; use https",
+            openai.base_url
+        ));
+    }
+    warnings
+}
+
+/// Takes values out of the layers and notes each as a setting, and what is wrong as a problem.
+struct Reader<'a> {
+    layers: &'a Layers,
+    settings: Vec<Setting>,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn config(&mut self) -> Config {
+        let home = self.home();
+        let embedding_provider = self.take("DREAMER_EMBEDDING_PROVIDER", embedding_provider);
+        let builtin_model = self.take_optional("DREAMER_BUILTIN_MODEL", builtin_model).unwrap_or_default();
+        let embedding_model = self.take("OPENAI_EMBEDDING_MODEL", text);
+        let model = match embedding_provider {
+            EmbeddingProvider::OpenAi => embedding_model.clone(),
+            EmbeddingProvider::Builtin => builtin_model.clone(),
+        };
+        let of_model = thresholds_of(&model);
+        Config {
+            episodes_dir: self.folder("DREAMER_EPISODES_DIR", &home.join("episodes")),
+            lancedb_uri: self
+                .folder("DREAMER_LANCEDB_URI", &home.join("lancedb"))
+                .to_string_lossy()
+                .into_owned(),
+            embedding_provider,
+            llm_provider: self.take("DREAMER_LLM_PROVIDER", llm_provider),
+            builtin_model,
+            openai: self.openai(embedding_model),
+            embedding_dim: self.take_optional("DREAMER_EMBEDDING_DIM", |v| number(v, 1..=65_536)),
+            cluster_similarity: self.similarity("CLUSTER_SIMILARITY", &model, of_model.map(|t| t.cluster)),
+            dedup_similarity: self.similarity("DEDUP_SIMILARITY", &model, of_model.map(|t| t.duplicate)),
+            contradiction_similarity: self.similarity(
+                "CONTRADICTION_SIMILARITY",
+                &model,
+                of_model.map(|t| t.related),
+            ),
+            decay_rate: self.take("IMPORTANCE_DECAY_RATE", decay_rate),
+            fade_threshold: self.take("SOFT_DELETE_THRESHOLD", |v| number(v, 0.0..=1.0)),
+            fade: self.take("DREAMER_FADE", fade),
+            max_episode_days: self.take("MAX_EPISODES_PER_RUN", |v| number(v, 1..=36_500)),
+            max_new_memories: self.take("MAX_NEW_MEMORIES", |v| number(v, 1..=100_000)),
+            max_calls: self.take("DREAMER_MAX_CALLS", |v| number(v, 1..=1_000_000)),
+            max_minutes: self.take("DREAMER_MAX_MINUTES", |v| number(v, 1..=1_440)),
+            concurrency: self.take("DREAMER_CONCURRENCY", |v| number(v, 1..=64)),
+            agent: self.take("DREAMER_AGENT", text),
+            owner: self.take_optional("DREAMER_OWNER", list).unwrap_or_default(),
+            timezone: self.timezone(),
+            mask_pii: self.take("DREAMER_MASK_PII", mask_pii),
+            window: self.take("DREAMER_WINDOW", window),
+            min_new: self.take("DREAMER_MIN_NEW", min_new),
+            home,
+        }
+    }
+
+    /// A variable with a default.
+    fn take<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
+        if let Some(value) = self.set(name, &parse) {
+            return value;
+        }
+        let default = variable(name).and_then(|v| v.default).expect("a variable that is taken has a default");
+        if !self.is_noted(name) {
+            self.note(name, Some(default.to_string()), Origin::Default);
+        }
+        parse(default).expect("defaults can be parsed")
+    }
+
+    /// A variable that may be unset.
+    fn take_optional<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let value = self.set(name, &parse);
+        if !self.is_noted(name) {
+            self.note(name, None, Origin::Default);
+        }
+        value
+    }
+
+    /// The value somebody set, parsed. One that cannot be used is noted as a problem and counts as unset here.
+    fn set<T>(&mut self, name: &'static str, parse: &impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let (value, origin) = self.layers.get(name)?;
+        self.note(name, Some(value.to_string()), origin.clone());
+        match parse(value) {
+            Ok(parsed) => Some(parsed),
+            Err(allowed) => {
+                self.problem(name, value, origin, allowed);
+                None
+            }
+        }
+    }
+
+    fn problem(&mut self, name: &'static str, value: &str, origin: Origin, allowed: String) {
+        let hidden = variable(name).is_some_and(|v| v.secret) || address::has_credentials(value);
+        let value = (!hidden).then(|| value.chars().take(200).collect());
+        self.problems.push(Problem { variable: name, value, origin, allowed });
+    }
+
+    fn note(&mut self, name: &'static str, value: Option<String>, origin: Origin) {
+        let secret = variable(name).is_some_and(|v| v.secret);
+        let value = if secret { value.map(|_| "set".to_string()) } else { value };
+        self.settings.push(Setting { name, value, origin, secret });
+    }
+
+    fn is_noted(&self, name: &str) -> bool {
+        self.settings.iter().any(|s| s.name == name)
+    }
+
+    /// Shows the effective value instead of the one that was typed.
+    fn show_as(&mut self, name: &str, value: String) {
+        if let Some(setting) = self.settings.iter_mut().find(|s| s.name == name) {
+            setting.value = Some(value);
+        }
+    }
+
+    fn home(&mut self) -> PathBuf {
+        let origin = self.layers.get("DREAMER_HOME").map_or(Origin::Default, |(_, origin)| origin);
+        let home = self.layers.home();
+        if home.is_none() {
+            let allowed =
+                "is not set and this user has no home directory; set it, or give --home".to_string();
+            self.problem("DREAMER_HOME", "", Origin::Default, allowed);
+        }
+        let home = home.unwrap_or_default();
+        self.note("DREAMER_HOME", Some(home.display().to_string()), origin);
+        home
+    }
+
+    fn folder(&mut self, name: &'static str, default: &Path) -> PathBuf {
+        let layers = self.layers;
+        let path =
+            self.take_optional(name, |value| folder(value, layers)).unwrap_or_else(|| default.to_owned());
+        self.show_as(name, path.display().to_string());
+        path
+    }
+
+    fn openai(&mut self, embedding_model: String) -> OpenAi {
+        let api_key = self.take_optional("OPENAI_API_KEY", api_key);
+        let base_url = self.take("OPENAI_BASE_URL", address::normalise);
+        self.show_as("OPENAI_BASE_URL", base_url.clone());
+        OpenAi { api_key, base_url, embedding_model, llm_model: self.take("OPENAI_LLM_MODEL", text) }
+    }
+
+    fn similarity(&mut self, name: &'static str, model: &str, of_model: Option<f32>) -> Option<f32> {
+        let set = self.take_optional(name, |v| number(v, 0.0..=1.0));
+        if let (None, Some(value), Some(setting)) =
+            (set, of_model, self.settings.iter_mut().find(|s| s.name == name && s.value.is_none()))
+        {
+            setting.value = Some(value.to_string());
+            setting.origin = Origin::Model(model.to_string());
+        }
+        set
+    }
+
+    fn timezone(&mut self) -> Tz {
+        if let Some(zone) = self.take_optional("DREAMER_TIMEZONE", timezone) {
+            return zone;
+        }
+        let zone = self
+            .layers
+            .system_timezone
+            .as_deref()
+            .and_then(|name| Tz::from_str(name).ok())
+            .unwrap_or(Tz::UTC);
+        if let Some(setting) =
+            self.settings.iter_mut().find(|s| s.name == "DREAMER_TIMEZONE" && s.value.is_none())
+        {
+            setting.value = Some(zone.name().to_string());
+            setting.origin = Origin::System;
+        }
+        zone
+    }
+
+    /// A duplicate is more alike than a candidate for a conflict, whoever set which of the two.
+    fn check_similarities(&mut self, config: &Config) {
+        let of_model = thresholds_of(config.embedding_model());
+        let duplicate = config.dedup_similarity.or(of_model.map(|t| t.duplicate));
+        let related = config.contradiction_similarity.or(of_model.map(|t| t.related));
+        let (Some(duplicate), Some(related)) = (duplicate, related) else { return };
+        if duplicate >= related {
+            return;
+        }
+        let name =
+            if config.dedup_similarity.is_some() { "DEDUP_SIMILARITY" } else { "CONTRADICTION_SIMILARITY" };
+        let (value, origin) = self.layers.get(name).unwrap_or(("", Origin::Default));
+        let allowed = format!(
+            "must leave DEDUP_SIMILARITY ({duplicate}) at or above CONTRADICTION_SIMILARITY ({related}); \
+             set both, or neither"
+        );
+        self.problem(name, value, origin, allowed);
+    }
+}
+
+/// `~` becomes the user's home, a relative path hangs on the working directory, `.` and `..` are taken out.
+pub(crate) fn expand(value: &str, layers: &Layers) -> PathBuf {
+    let path = match (value.strip_prefix('~'), &layers.user_home) {
+        (Some(""), Some(home)) => home.clone(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(value),
+    };
+    let mut clean = PathBuf::new();
+    for part in layers.working_dir.join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+fn folder(value: &str, layers: &Layers) -> Result<PathBuf, String> {
+    match value.split_once("://") {
+        None => Ok(expand(value, layers)),
+        Some((scheme, path)) if scheme.eq_ignore_ascii_case("file") => {
+            let path = path.strip_prefix("localhost").unwrap_or(path);
+            if !path.starts_with('/') {
+                return Err("must be file:// and an absolute path, such as file:///srv/memory".into());
+            }
+            address::decode(path).map(|path| expand(&path, layers))
+        }
+        Some((scheme, _)) => {
+            Err(format!("must be a folder on this machine; this version does not open {scheme}:// addresses"))
+        }
+    }
+}
+
+fn text(value: &str) -> Result<String, String> {
+    if value.chars().any(char::is_control) {
+        return Err("must be one line without control characters".into());
+    }
+    Ok(value.to_string())
+}
+
+fn list(value: &str) -> Result<Vec<String>, String> {
+    let value = text(value)?;
+    Ok(value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_string).collect())
+}
+
+fn api_key(value: &str) -> Result<SecretString, String> {
+    if value.chars().all(|c| c.is_ascii_graphic()) {
+        Ok(SecretString::from(value.to_string()))
+    } else {
+        Err("must be one word of plain ASCII characters (its value is not shown)".into())
+    }
+}
+
+fn number<T: FromStr + PartialOrd + std::fmt::Display>(
+    value: &str,
+    range: RangeInclusive<T>,
+) -> Result<T, String> {
+    // `contains` is false for NaN.
+    value.parse().ok().filter(|n| range.contains(n)).ok_or_else(|| {
+        let kind = if value.contains('.') || std::any::type_name::<T>().starts_with('f') {
+            "number"
+        } else {
+            "whole number"
+        };
+        format!("must be a {kind} from {} to {}", range.start(), range.end())
+    })
+}
+
+fn decay_rate(value: &str) -> Result<f64, String> {
+    number(value, 0.0..=1.0)
+        .ok()
+        .filter(|rate| *rate < 1.0)
+        .ok_or_else(|| "must be a number from 0 to below 1, a share lost a day, such as 0.05".into())
+}
+
+/// One of the words in `all`; `later` are known names that other versions have.
+fn one_of<T: Copy>(value: &str, all: &[(&str, T)], later: &[&str]) -> Result<T, String> {
+    if let Some((_, found)) = all.iter().find(|(word, _)| word.eq_ignore_ascii_case(value)) {
+        return Ok(*found);
+    }
+    let words = all.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+    match later.iter().find(|word| word.eq_ignore_ascii_case(value)) {
+        Some(word) => Err(format!("is not in this version yet ({word}); it has: {words}")),
+        None => Err(format!("must be one of: {words}")),
+    }
+}
+
+fn embedding_provider(value: &str) -> Result<EmbeddingProvider, String> {
+    let all = [("openai", EmbeddingProvider::OpenAi), ("builtin", EmbeddingProvider::Builtin)];
+    one_of(value, &all, &["ollama", "sentence-transformers"])
+}
+
+fn llm_provider(value: &str) -> Result<LlmProvider, String> {
+    let all = [("openai", LlmProvider::OpenAi), ("extractive", LlmProvider::Extractive)];
+    one_of(value, &all, &["ollama", "anthropic", "minimax"])
+}
+
+fn builtin_model(value: &str) -> Result<String, String> {
+    one_of(value, &[("lexical", "lexical")], &[]).map(str::to_string)
+}
+
+fn fade(value: &str) -> Result<Fade, String> {
+    one_of(value, &[("auto", Fade::Auto), ("on", Fade::On), ("off", Fade::Off)], &[])
+}
+
+fn mask_pii(value: &str) -> Result<MaskPii, String> {
+    one_of(
+        value,
+        &[("external", MaskPii::External), ("always", MaskPii::Always), ("never", MaskPii::Never)],
+        &[],
+    )
+}
+
+fn timezone(value: &str) -> Result<Tz, String> {
+    Tz::from_str(value).map_err(|_| "must be an IANA time zone, such as Europe/Berlin or UTC".into())
+}
+
+fn window(value: &str) -> Result<Option<(NaiveTime, NaiveTime)>, String> {
+    if value.eq_ignore_ascii_case("off") {
+        return Ok(None);
+    }
+    let time = |text: &str| NaiveTime::parse_from_str(text.trim(), "%H:%M").ok();
+    value
+        .split_once('-')
+        .and_then(|(start, end)| Some((time(start)?, time(end)?)))
+        .filter(|(start, end)| start != end)
+        .map(Some)
+        .ok_or_else(|| "must be HH:MM-HH:MM with two different times, such as 01:00-05:00, or off".into())
+}
+
+fn min_new(value: &str) -> Result<Option<usize>, String> {
+    if value.eq_ignore_ascii_case("off") {
+        return Ok(None);
+    }
+    number(value, 1..=1_000_000).map(Some).map_err(|allowed| format!("{allowed}, or off"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+
+    fn resolve(values: &[(&str, &str)]) -> Result<(Config, Vec<Setting>), ConfigError> {
+        let mut layers = Layers::of(values);
+        layers.user_home = Some("/home/ann".into());
+        layers.working_dir = "/work/here".into();
+        Config::resolve(&layers)
+    }
+
+    fn refused(values: &[(&str, &str)]) -> String {
+        resolve(values).map(|_| ()).expect_err(&format!("{values:?} is refused")).to_string()
+    }
+
+    #[test]
+    fn nothing_set_gives_the_documented_defaults() {
+        let (config, settings) = resolve(&[]).unwrap();
+        assert_eq!(config.home, Path::new("/home/ann/.dreamer"));
+        assert_eq!(config.episodes_dir, Path::new("/home/ann/.dreamer/episodes"));
+        assert_eq!(config.lancedb_uri, "/home/ann/.dreamer/lancedb");
+        assert_eq!(config.timezone, Tz::UTC);
+        assert_eq!(config.openai.base_url, "https://api.openai.com/v1");
+        assert_eq!((config.decay_rate, config.fade_threshold), (0.05, 0.15));
+        assert_eq!((config.max_episode_days, config.max_new_memories), (7, 20));
+        assert_eq!((config.max_calls, config.max_minutes, config.concurrency), (200, 120, 4));
+        assert_eq!(config.min_new, Some(5));
+        assert_eq!(config.window, window("01:00-05:00").unwrap());
+        assert!(config.openai.api_key.is_none() && config.embedding_dim.is_none());
+        let names: Vec<_> = settings.iter().map(|s| s.name).collect();
+        let known: Vec<_> = VARIABLES.iter().map(|v| v.name).collect();
+        assert_eq!(names, known, "every variable is shown once, in the table's order");
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_named_with_its_origin_and_what_is_allowed() {
+        for (name, value, allowed) in [
+            ("DREAMER_EMBEDDING_PROVIDER", "openia", "must be one of: openai, builtin"),
+            (
+                "DREAMER_EMBEDDING_PROVIDER",
+                "ollama",
+                "not in this version yet (ollama); it has: openai, builtin",
+            ),
+            ("DREAMER_LLM_PROVIDER", "anthropic", "it has: openai, extractive"),
+            ("DREAMER_BUILTIN_MODEL", "use-multilingual-3", "lexical"),
+            ("DREAMER_LANCEDB_URI", "s3://bucket/x", "s3://"),
+            ("DREAMER_LANCEDB_URI", "file://relative", "absolute"),
+            ("OPENAI_BASE_URL", "localhost:8080", "https://"),
+            ("OPENAI_BASE_URL", "ftp://host", "https://"),
+            ("OPENAI_BASE_URL", "https://host:port/v1", "https://"),
+            ("OPENAI_BASE_URL", "https://host/v1?key=1", "https://"),
+            ("DREAMER_EMBEDDING_DIM", "0", "whole number from 1 to"),
+            ("CLUSTER_SIMILARITY", "1.5", "number from 0 to 1"),
+            ("CLUSTER_SIMILARITY", "NaN", "number from 0 to 1"),
+            ("DEDUP_SIMILARITY", "-0.1", "number from 0 to 1"),
+            ("CONTRADICTION_SIMILARITY", "0,7", "number from 0 to 1"),
+            ("IMPORTANCE_DECAY_RATE", "1", "0 to below 1"),
+            ("SOFT_DELETE_THRESHOLD", "inf", "number from 0 to 1"),
+            ("DREAMER_FADE", "yes", "auto, on, off"),
+            ("MAX_EPISODES_PER_RUN", "0", "whole number from 1"),
+            ("MAX_NEW_MEMORIES", "-1", "whole number from 1"),
+            ("DREAMER_MAX_CALLS", "many", "whole number from 1"),
+            ("DREAMER_MAX_MINUTES", "1.5", "from 1 to 1440"),
+            ("DREAMER_CONCURRENCY", "1000", "from 1 to 64"),
+            ("DREAMER_TIMEZONE", "Berlin", "Europe/Berlin"),
+            ("DREAMER_MASK_PII", "always!", "external, always, never"),
+            ("DREAMER_WINDOW", "1-5", "01:00-05:00"),
+            ("DREAMER_WINDOW", "25:00-05:00", "01:00-05:00"),
+            ("DREAMER_WINDOW", "01:00-01:00", "two different times"),
+            ("DREAMER_MIN_NEW", "0", "or off"),
+        ] {
+            let told = refused(&[(name, value)]);
+            for part in [&format!("{name}={value}"), "(environment)", allowed] {
+                assert!(told.contains(part), "{name}={value}: {told:?} lacks {part:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_bad_values_are_told_at_once_and_no_secret_with_them() {
+        let told = refused(&[
+            ("OPENAI_API_KEY", "sk-se cret"),
+            ("OPENAI_BASE_URL", "https://user:hidden@host/v1"),
+            ("DREAMER_FADE", "perhaps"),
+        ]);
+        assert!(
+            told.contains("OPENAI_API_KEY")
+                && told.contains("OPENAI_BASE_URL")
+                && told.contains("DREAMER_FADE")
+        );
+        assert!(!told.contains("cret") && !told.contains("hidden"), "{told}");
+    }
+
+    #[test]
+    fn a_secret_is_kept_and_shown_only_as_set() {
+        let (config, settings) = resolve(&[("OPENAI_API_KEY", " sk-very-secret ")]).unwrap();
+        assert_eq!(config.openai.api_key.as_ref().unwrap().expose_secret(), "sk-very-secret");
+        assert!(!super::super::show(&settings).contains("very"));
+        assert!(!super::super::show_json(&settings).contains("very"));
+        assert!(!format!("{config:?} {settings:?}").contains("very"));
+    }
+
+    #[test]
+    fn paths_are_absolute_with_the_home_and_dots_resolved() {
+        for (value, expected) in [
+            ("~/.openclaw/memory", "/home/ann/.openclaw/memory"),
+            ("~", "/home/ann"),
+            ("notes/../db", "/work/here/db"),
+            ("./db/", "/work/here/db"),
+            ("file:///srv/my%20memory", "/srv/my memory"),
+            ("file://localhost/srv/m", "/srv/m"),
+            ("/srv/m", "/srv/m"),
+        ] {
+            let (config, settings) = resolve(&[("DREAMER_LANCEDB_URI", value)]).unwrap();
+            assert_eq!(config.lancedb_uri, expected, "{value}");
+            assert!(
+                settings.iter().any(|s| s.value.as_deref() == Some(expected)),
+                "the effective path is shown"
+            );
+        }
+    }
+
+    #[test]
+    fn a_base_url_without_a_path_gets_v1_and_loses_its_slash() {
+        for (value, expected) in [
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v1"),
+            ("https://host/", "https://host/v1"),
+            ("https://host/openai/v1/", "https://host/openai/v1"),
+            ("HTTPS://host/v1", "https://host/v1"),
+            ("http://[::1]:8080", "http://[::1]:8080/v1"),
+        ] {
+            assert_eq!(resolve(&[("OPENAI_BASE_URL", value)]).unwrap().0.openai.base_url, expected);
+        }
+    }
+
+    #[test]
+    fn a_key_is_needed_only_for_openai_itself_and_only_by_what_asks_it() {
+        let check = |values: &[(&str, &str)]| resolve(values).unwrap().0.check_night();
+        assert!(check(&[]).unwrap_err().to_string().contains("OPENAI_API_KEY"));
+        assert!(check(&[("OPENAI_API_KEY", "sk-x")]).is_ok());
+        assert!(check(&[("OPENAI_BASE_URL", "http://127.0.0.1:1")]).is_ok());
+        assert!(check(&[("OPENAI_BASE_URL", "https://eu.api.openai.com")]).is_err());
+        assert!(check(&[("OPENAI_BASE_URL", "http://models.lan:8000/v1")]).is_ok());
+        let offline = [("DREAMER_EMBEDDING_PROVIDER", "builtin"), ("DREAMER_LLM_PROVIDER", "extractive")];
+        let told = check(&offline).unwrap_err().to_string();
+        assert!(told.contains("DREAMER_BUILTIN_MODEL=lexical"), "{told}");
+        assert!(check(&[&offline[..], &[("DREAMER_BUILTIN_MODEL", "lexical")]].concat()).is_ok());
+    }
+
+    #[test]
+    fn a_model_without_known_similarities_needs_all_three() {
+        let model =
+            [("OPENAI_API_KEY", "sk-x"), ("OPENAI_EMBEDDING_MODEL", "nomic"), ("DEDUP_SIMILARITY", "0.9")];
+        let (config, settings) = resolve(&model).unwrap();
+        let told = config.check_night().unwrap_err().to_string();
+        assert!(told.contains("CLUSTER_SIMILARITY") && told.contains("nomic"), "{told}");
+        assert!(config.check_embedder().is_ok());
+        assert_eq!(settings.iter().find(|s| s.name == "CLUSTER_SIMILARITY").unwrap().value, None);
+        let all =
+            [&model[..], &[("CLUSTER_SIMILARITY", "0.8"), ("CONTRADICTION_SIMILARITY", "0.7")]].concat();
+        let (config, _) = resolve(&all).unwrap();
+        assert!(config.check_night().is_ok());
+        assert_eq!(config.thresholds().map(|t| t.related), Some(0.7));
+    }
+
+    #[test]
+    fn what_the_person_set_wins_over_the_model_but_a_duplicate_stays_the_stricter() {
+        let (config, settings) = resolve(&[("CLUSTER_SIMILARITY", "0.6")]).unwrap();
+        let thresholds = config.thresholds().unwrap();
+        assert_eq!((thresholds.cluster, thresholds.duplicate), (0.6, 0.90));
+        let dedup = settings.iter().find(|s| s.name == "DEDUP_SIMILARITY").unwrap();
+        assert_eq!(dedup.origin, Origin::Model("text-embedding-3-small".into()));
+        assert!(refused(&[("DEDUP_SIMILARITY", "0.6")]).contains("CONTRADICTION_SIMILARITY (0.7)"));
+        assert!(refused(&[("CONTRADICTION_SIMILARITY", "0.95")]).contains("DEDUP_SIMILARITY (0.9)"));
+    }
+
+    #[test]
+    fn lists_windows_and_zones_are_read() {
+        let (config, settings) = resolve(&[
+            ("DREAMER_OWNER", "Ann, +49 170 1 ,,张工"),
+            ("DREAMER_WINDOW", "23:30-04:00"),
+            ("DREAMER_MIN_NEW", "OFF"),
+            ("DREAMER_TIMEZONE", "Asia/Shanghai"),
+        ])
+        .unwrap();
+        assert_eq!(config.owner, ["Ann", "+49 170 1", "张工"]);
+        assert_eq!(config.window.unwrap().0, NaiveTime::from_hms_opt(23, 30, 0).unwrap());
+        assert_eq!(config.min_new, None);
+        assert_eq!(config.timezone, Tz::Asia__Shanghai);
+        assert!(settings.iter().all(|s| s.name != "DREAMER_TIMEZONE" || s.origin == Origin::Environment));
+        assert_eq!(resolve(&[("DREAMER_WINDOW", "off")]).unwrap().0.window, None);
+    }
+
+    #[test]
+    fn the_machine_says_the_zone_when_nobody_else_does() {
+        for (system, expected) in
+            [(Some("Europe/Berlin"), Tz::Europe__Berlin), (Some("Nowhere"), Tz::UTC), (None, Tz::UTC)]
+        {
+            let mut layers = Layers::of(&[("DREAMER_HOME", "/h")]);
+            layers.system_timezone = system.map(str::to_string);
+            assert_eq!(Config::resolve(&layers).unwrap().0.timezone, expected);
+        }
+    }
+
+    #[test]
+    fn a_user_without_a_home_must_say_where_dreamer_lives() {
+        let told = Config::resolve(&Layers::of(&[])).map(|_| ()).unwrap_err().to_string();
+        assert!(told.contains("DREAMER_HOME") && told.contains("--home"), "{told}");
+    }
+
+    #[test]
+    fn a_gateway_is_there_when_episodes_or_database_lie_elsewhere() {
+        let has = |values: &[(&str, &str)]| resolve(values).unwrap().0.has_gateway();
+        assert!(!has(&[("DREAMER_HOME", "/srv/d")]));
+        assert!(!has(&[("DREAMER_HOME", "/srv/d"), ("DREAMER_EPISODES_DIR", "/srv/d/notes")]));
+        assert!(has(&[("DREAMER_HOME", "/srv/d"), ("DREAMER_EPISODES_DIR", "/srv/other")]));
+        assert!(has(&[("DREAMER_HOME", "/srv/d"), ("DREAMER_LANCEDB_URI", "/srv/d-too")]));
+    }
+
+    #[test]
+    fn a_key_over_plain_http_is_warned_of_beyond_this_machine() {
+        let told = |url: &str| {
+            let layers =
+                Layers::of(&[("DREAMER_HOME", "/h"), ("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", url)]);
+            let (config, _) = Config::resolve(&layers).unwrap();
+            warnings(&layers, &config).len()
+        };
+        assert_eq!(
+            (told("http://models.lan"), told("http://localhost:1"), told("https://models.lan")),
+            (1, 0, 0)
+        );
+        assert_eq!(told("http://[::1]:8080"), 0);
+    }
+}

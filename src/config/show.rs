@@ -1,0 +1,99 @@
+//! How settings are printed: `dreamer config`. No value of a secret ever gets here.
+
+use serde_json::json;
+
+use super::Origin;
+
+/// One effective setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The variable.
+    pub name: &'static str,
+    /// What counts, as people read it; none when nothing does. A secret is `set`.
+    pub value: Option<String>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whether the value is hidden.
+    pub secret: bool,
+}
+
+impl Setting {
+    fn shown(&self) -> &str {
+        match (&self.value, self.secret) {
+            (Some(_), true) => "set",
+            (Some(value), false) => value,
+            (None, true) => "unset",
+            (None, false) => "-",
+        }
+    }
+}
+
+/// All settings as an aligned table: name, value, origin.
+pub fn show(settings: &[Setting]) -> String {
+    let width = |text: fn(&Setting) -> usize, most: usize| {
+        settings.iter().map(text).filter(|w| *w <= most).max().unwrap_or(0)
+    };
+    let name_width = width(|s| s.name.len(), 60);
+    // A long path does not push every origin out of sight; its own row is wider.
+    let value_width = width(|s| s.shown().chars().count(), 48);
+    settings
+        .iter()
+        .map(|s| format!("{:name_width$}  {:value_width$}  {}\n", s.name, s.shown(), s.origin))
+        .collect()
+}
+
+/// All settings as one JSON object: `{"NAME": {"value": …, "origin": …}}`.
+pub fn show_json(settings: &[Setting]) -> String {
+    let object: serde_json::Map<String, serde_json::Value> = settings
+        .iter()
+        .map(|s| {
+            let value = if s.value.is_some() || s.secret { json!(s.shown()) } else { json!(null) };
+            (s.name.to_string(), json!({ "value": value, "origin": s.origin.to_string() }))
+        })
+        .collect();
+    serde_json::Value::Object(object).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Vec<Setting> {
+        let plain = |name, value: Option<&str>, origin| Setting {
+            name,
+            value: value.map(str::to_string),
+            origin,
+            secret: false,
+        };
+        vec![
+            plain("DREAMER_HOME", Some("/home/ann/.dreamer"), Origin::Flag),
+            Setting {
+                name: "OPENAI_API_KEY",
+                value: Some("never shown".into()),
+                origin: Origin::Environment,
+                secret: true,
+            },
+            plain("DREAMER_OWNER", None, Origin::Default),
+        ]
+    }
+
+    #[test]
+    fn the_table_is_aligned_and_hides_secrets() {
+        insta::assert_snapshot!(show(&settings()), @r"
+        DREAMER_HOME    /home/ann/.dreamer  flag
+        OPENAI_API_KEY  set                 environment
+        DREAMER_OWNER   -                   default
+        ");
+    }
+
+    #[test]
+    fn json_has_every_setting_by_name() {
+        let read: serde_json::Value = serde_json::from_str(&show_json(&settings())).expect("it is JSON");
+        let expected = json!({
+            "DREAMER_HOME": { "value": "/home/ann/.dreamer", "origin": "flag" },
+            "OPENAI_API_KEY": { "value": "set", "origin": "environment" },
+            "DREAMER_OWNER": { "value": null, "origin": "default" },
+        });
+        assert_eq!(read, expected);
+    }
+}

@@ -1,0 +1,102 @@
+//! The variables this build reads: one table, from which `resolve` takes the defaults, `show` the order, and the
+//! tests what `.env.example` and the README must name. What a value may be is decided in `resolve`.
+
+/// One variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What counts when nobody sets it; none when it depends on something else (the home, the model, the system).
+    pub default: Option<&'static str>,
+    /// Its value is never printed.
+    pub secret: bool,
+}
+
+const fn plain(name: &'static str, default: &'static str) -> Variable {
+    Variable { name, default: Some(default), secret: false }
+}
+
+const fn open(name: &'static str) -> Variable {
+    Variable { name, default: None, secret: false }
+}
+
+/// Every variable this build reads, in the order in which people are shown them.
+pub const VARIABLES: &[Variable] = &[
+    open("DREAMER_HOME"),
+    open("DREAMER_EPISODES_DIR"),
+    open("DREAMER_LANCEDB_URI"),
+    plain("DREAMER_EMBEDDING_PROVIDER", "openai"),
+    plain("DREAMER_LLM_PROVIDER", "openai"),
+    open("DREAMER_BUILTIN_MODEL"),
+    Variable { name: "OPENAI_API_KEY", default: None, secret: true },
+    plain("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    plain("OPENAI_EMBEDDING_MODEL", "text-embedding-3-small"),
+    plain("OPENAI_LLM_MODEL", "gpt-4.1-nano"),
+    open("DREAMER_EMBEDDING_DIM"),
+    open("CLUSTER_SIMILARITY"),
+    open("DEDUP_SIMILARITY"),
+    open("CONTRADICTION_SIMILARITY"),
+    plain("IMPORTANCE_DECAY_RATE", "0.05"),
+    plain("SOFT_DELETE_THRESHOLD", "0.15"),
+    plain("DREAMER_FADE", "auto"),
+    plain("MAX_EPISODES_PER_RUN", "7"),
+    plain("MAX_NEW_MEMORIES", "20"),
+    plain("DREAMER_MAX_CALLS", "200"),
+    plain("DREAMER_MAX_MINUTES", "120"),
+    plain("DREAMER_CONCURRENCY", "4"),
+    plain("DREAMER_AGENT", "main"),
+    open("DREAMER_OWNER"),
+    open("DREAMER_TIMEZONE"),
+    plain("DREAMER_MASK_PII", "external"),
+    plain("DREAMER_WINDOW", "01:00-05:00"),
+    plain("DREAMER_MIN_NEW", "5"),
+];
+
+/// The variable of that name, if this build reads it.
+pub fn variable(name: &str) -> Option<&'static Variable> {
+    VARIABLES.iter().find(|v| v.name == name)
+}
+
+/// The known name that `name` is most likely a slip of: at most two letters off, or three in a long name.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    let allowed = if name.len() > 16 { 3 } else { 2 };
+    VARIABLES
+        .iter()
+        .map(|v| (distance(name, v.name), v.name))
+        .filter(|(d, _)| *d <= allowed)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Levenshtein distance over bytes; the names are ASCII.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_the_name_that_was_meant() {
+        for (slip, meant) in [
+            ("DREAMER_HOEM", Some("DREAMER_HOME")),
+            ("DREAMER_EMBEDING_PROVIDER", Some("DREAMER_EMBEDDING_PROVIDER")),
+            ("DREAMER_MAX_CALL", Some("DREAMER_MAX_CALLS")),
+            ("DREAMER_ALERT_PROVIDER", None),
+            ("DREAMER_UNRELATED", None),
+        ] {
+            assert_eq!(nearest(slip), meant, "{slip}");
+        }
+    }
+}

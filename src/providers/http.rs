@@ -1,0 +1,415 @@
+//! One JSON request to a model's server: within the run's budget, with retries, and without ever showing the key.
+//! What to send and what the answer means is the providers' business.
+
+use std::error::Error as StdError;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use regex::Regex;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ProviderError;
+use super::budget::{Budget, Reached};
+
+/// A server is given up when this many requests in a row failed for good: a dead one costs a night minutes and not
+/// hours. One alone may be the fault of its own content.
+const FAILURES_IN_A_ROW: u32 = 2;
+
+/// Characters of a server's error text that are shown.
+const DETAIL_CHARS: usize = 300;
+
+/// A model's server, with the key and the budget.
+pub(crate) struct Endpoint {
+    client: Client,
+    base: Url,
+    key: Option<SecretString>,
+    model: String,
+    budget: Arc<Budget>,
+    failures: AtomicU32,
+    closed: Mutex<Option<Closed>>,
+}
+
+/// Why no further request is sent to a server in this run.
+#[derive(Clone)]
+enum Closed {
+    /// Requests in a row failed for good.
+    Unreachable(String),
+    /// Key, model name or quota: the same for every request.
+    Refused(Rejection),
+}
+
+/// The server's answer to a request it did not accept; trying the same again is pointless.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rejection {
+    /// HTTP status.
+    pub(crate) status: u16,
+    /// What the server said: shortened, secrets removed.
+    pub(crate) message: String,
+    /// `error.code` and `error.type`.
+    code: String,
+    /// `error.param`: the parameter it did not like.
+    param: String,
+}
+
+impl Rejection {
+    /// Whether the server names one of these words as what it did not like.
+    pub(crate) fn names(&self, words: &[&str]) -> bool {
+        let said = format!("{} {}", self.param, self.message).to_lowercase();
+        words.iter().any(|word| said.contains(word))
+    }
+
+    /// Whether the text, and not the way it was sent, is too long for the model.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.code.contains("context_length")
+            || self.names(&["context length", "context window", "context size", "maximum input length"])
+            || self.names(&[
+                "too many tokens",
+                "input is too long",
+                "input length exceeds",
+                "maximum context",
+            ])
+    }
+
+    fn is_quota(&self) -> bool {
+        self.code.contains("insufficient_quota") || self.names(&["insufficient_quota"])
+    }
+
+    fn is_model_name(&self) -> bool {
+        self.status == 404 || self.code.contains("model_not_found")
+    }
+
+    /// What the operator can do about it, where that is known.
+    fn remedy(&self) -> &'static str {
+        match self.status {
+            _ if self.is_quota() => "the account has no quota left (insufficient_quota); check its billing. ",
+            401 | 403 => "check OPENAI_API_KEY. ",
+            _ if self.is_model_name() => "check the model's name and OPENAI_BASE_URL. ",
+            300..=399 => "check OPENAI_BASE_URL, it redirects elsewhere. ",
+            _ => "",
+        }
+    }
+
+    /// Key, model name, quota, address: every other request would be answered the same.
+    fn concerns_all(&self) -> bool {
+        !self.remedy().is_empty()
+    }
+}
+
+/// Why a request gave nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server did not accept the request; the caller may change it and ask again.
+    Rejected(Rejection),
+    /// Nothing the caller can mend.
+    Final(ProviderError),
+}
+
+/// One try that failed in a way that another may mend.
+struct Passing {
+    cause: Cause,
+    retry_after: Option<Duration>,
+}
+
+/// The cause of a failed try.
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error("send the request")]
+    Transport(#[source] reqwest::Error),
+    #[error("the server answered {status}: {detail}")]
+    Answered { status: u16, detail: String },
+    #[error("the reply is not JSON: {0}")]
+    BrokenBody(String),
+    #[error("it failed before in this run: {0}")]
+    Closed(String),
+}
+
+impl Endpoint {
+    /// A server at `base` (with `/v1`, without a trailing slash). Proxy variables are honoured, except for a
+    /// server on this machine: what is sent there is unmasked and must not travel.
+    ///
+    /// # Errors
+    /// When the address or the key cannot be used at all.
+    pub(crate) fn new(
+        base: &str,
+        key: Option<SecretString>,
+        model: &str,
+        budget: Arc<Budget>,
+    ) -> Result<Self, ProviderError> {
+        let unusable = |detail: String| ProviderError::Unusable { model: model.to_owned(), detail };
+        let base =
+            Url::parse(base).map_err(|e| unusable(format!("OPENAI_BASE_URL is not an address: {e}")))?;
+        let mut client = Client::builder()
+            .connect_timeout(budget.patience().connect)
+            .timeout(budget.patience().request)
+            // Followed, a redirect would carry text to a host the privacy policy never saw.
+            .redirect(reqwest::redirect::Policy::none());
+        if is_loopback(&base) {
+            client = client.no_proxy();
+        }
+        if let Some(key) = &key {
+            client = client.default_headers(authorization(key).map_err(unusable)?);
+        }
+        let client = client.build().map_err(|e| unusable(format!("no HTTP client: {e}")))?;
+        let (failures, closed) = (AtomicU32::new(0), Mutex::new(None));
+        Ok(Self { client, base, key, model: model.to_owned(), budget, failures, closed })
+    }
+
+    pub(crate) fn model(&self) -> &str {
+        &self.model
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Sends `body` to `path` and reads the reply, with retries.
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
+        if let Some(closed) = self.closed.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Err(Failure::Final(match closed {
+                Closed::Unreachable(why) => self.unreachable(0, Cause::Closed(why)),
+                Closed::Refused(rejection) => self.refused(rejection),
+            }));
+        }
+        let body = serde_json::to_vec(body).expect("a JSON value can be written");
+        let mut waits = self.budget.waits();
+        let mut tries = 0;
+        loop {
+            let permit = self.budget.start().await.map_err(|reached| self.exhausted(reached))?;
+            let answer = self.send(path, body.clone()).await;
+            drop(permit);
+            tries += 1;
+            let passing = match answer {
+                Ok(reply) => {
+                    self.failures.store(0, Ordering::Relaxed);
+                    return self.read(&reply);
+                }
+                Err(Try::Rejected(rejection)) => {
+                    self.failures.store(0, Ordering::Relaxed);
+                    return Err(Failure::Rejected(rejection));
+                }
+                Err(Try::Passing(passing)) => passing,
+            };
+            let wait = match (waits.next(), passing.retry_after) {
+                (None, _) => return Err(self.give_up(tries, passing.cause)),
+                (_, Some(asked)) if asked > self.budget.patience().longest_retry_after => {
+                    return Err(self.give_up(tries, passing.cause));
+                }
+                (Some(wait), asked) => wait.max(asked.unwrap_or_default()),
+            };
+            if !self.budget.take_retry() {
+                return Err(self.give_up(tries, passing.cause));
+            }
+            tracing::debug!(model = self.model, tries, ?wait, cause = %passing.cause, "trying again");
+            self.budget.pause(wait).await.map_err(|reached| self.exhausted(reached))?;
+        }
+    }
+
+    /// The error for a rejection that the caller cannot mend. Where it concerns every request, none follows.
+    pub(crate) fn refused(&self, rejection: Rejection) -> ProviderError {
+        if rejection.concerns_all() {
+            self.close(Closed::Refused(rejection.clone()));
+        }
+        ProviderError::Refused {
+            model: self.model.clone(),
+            url: self.address(),
+            status: rejection.status,
+            detail: format!("{}{}", rejection.remedy(), rejection.message),
+        }
+    }
+
+    pub(crate) fn malformed(&self, detail: impl Into<String>) -> ProviderError {
+        ProviderError::Malformed { model: self.model.clone(), detail: self.shown(&detail.into()) }
+    }
+
+    async fn send(&self, path: &str, body: Vec<u8>) -> Result<String, Try> {
+        let url = format!("{}/{path}", self.base.as_str().trim_end_matches('/'));
+        let request = self.client.post(url).header("content-type", "application/json").body(body);
+        // The address may hold credentials.
+        let transport = |e: reqwest::Error| Try::passing(Cause::Transport(e.without_url()), None);
+        let response = request.send().await.map_err(transport)?;
+        let (status, retry_after) = (response.status(), retry_after(&response, Utc::now()));
+        let text = response.text().await.map_err(transport)?;
+        if status.is_success() {
+            return self.check(text);
+        }
+        Err(self.judge(status.as_u16(), retry_after, &text))
+    }
+
+    /// A 200 whose body is not JSON, or is an error after all (some relays do that), is not an answer.
+    fn check(&self, text: String) -> Result<String, Try> {
+        #[derive(serde::Deserialize)]
+        struct Peek {
+            error: Option<Value>,
+        }
+        match serde_json::from_str::<Peek>(&text) {
+            Ok(Peek { error: Some(error) }) if !error.is_null() => {
+                let code = error.get("code").and_then(Value::as_u64).unwrap_or(400);
+                Err(self.judge(u16::try_from(code).unwrap_or(500), None, &text))
+            }
+            Err(e) if !e.is_data() => Err(Try::passing(Cause::BrokenBody(e.to_string()), None)),
+            _ => Ok(text),
+        }
+    }
+
+    /// Sorts an answer that is not a success: worth another try, or not.
+    fn judge(&self, status: u16, retry_after: Option<Duration>, text: &str) -> Try {
+        let rejection = self.rejection(status, text);
+        let passing = match StatusCode::from_u16(status) {
+            Ok(StatusCode::TOO_MANY_REQUESTS) => !rejection.is_quota(),
+            Ok(StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT) => true,
+            Ok(StatusCode::NOT_IMPLEMENTED) => false,
+            // Some local servers answer 500 when it is the parameter they do not know.
+            Ok(other) => {
+                other.is_server_error() && !rejection.names(&["response_format", "json_schema", "grammar"])
+            }
+            Err(_) => false,
+        };
+        if passing {
+            return Try::passing(Cause::Answered { status, detail: rejection.message }, retry_after);
+        }
+        Try::Rejected(rejection)
+    }
+
+    fn rejection(&self, status: u16, text: &str) -> Rejection {
+        let body: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+        let error = body.get("error").filter(|e| !e.is_null()).unwrap_or(&body);
+        let word = |name: &str| match error.get(name) {
+            Some(Value::String(word)) => word.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let message = ["message", "detail", "error"].iter().find_map(|name| error.get(*name));
+        let message = match (error, message) {
+            (Value::String(message), _) | (_, Some(Value::String(message))) => message.clone(),
+            (_, Some(other)) => other.to_string(),
+            _ => text.to_owned(),
+        };
+        let code = format!("{} {}", word("code"), word("type"));
+        Rejection { status, message: self.shown(&message), code, param: word("param") }
+    }
+
+    fn read<T: DeserializeOwned>(&self, reply: &str) -> Result<T, Failure> {
+        serde_json::from_str(reply).map_err(|e| Failure::Final(self.malformed(e.to_string())))
+    }
+
+    /// All tries of a request failed. The second such request in a row closes the server for this run.
+    fn give_up(&self, tries: u32, cause: Cause) -> Failure {
+        if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_IN_A_ROW {
+            self.close(Closed::Unreachable(chain(&cause)));
+        }
+        Failure::Final(match cause {
+            Cause::BrokenBody(detail) => self.malformed(format!("it is not JSON: {detail}")),
+            cause => self.unreachable(tries, cause),
+        })
+    }
+
+    fn close(&self, why: Closed) {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    }
+
+    fn unreachable(&self, tries: u32, cause: Cause) -> ProviderError {
+        let (model, url) = (self.model.clone(), self.address());
+        ProviderError::Unreachable { model, url, tries, source: Box::new(cause) }
+    }
+
+    fn exhausted(&self, Reached(what): Reached) -> Failure {
+        Failure::Final(ProviderError::Exhausted { model: self.model.clone(), what })
+    }
+
+    /// The address without user, password, query.
+    fn address(&self) -> String {
+        let mut url = self.base.clone();
+        let _ = (url.set_username(""), url.set_password(None));
+        url.set_query(None);
+        url.to_string()
+    }
+
+    /// A server's words as they may be shown: one line, short, without anything that looks like a key.
+    fn shown(&self, text: &str) -> String {
+        let key = self.key.as_ref().map(|key| key.expose_secret()).filter(|key| !key.is_empty());
+        let text = match key {
+            Some(key) => text.replace(key, "[removed]"),
+            None => text.to_owned(),
+        };
+        let text = LOOKS_LIKE_A_KEY.replace_all(&text, "[removed]");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match text.char_indices().nth(DETAIL_CHARS) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("model", &self.model)
+            .field("url", &self.address())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How one try ended, if not well.
+enum Try {
+    Rejected(Rejection),
+    Passing(Passing),
+}
+
+impl Try {
+    fn passing(cause: Cause, retry_after: Option<Duration>) -> Self {
+        Self::Passing(Passing { cause, retry_after })
+    }
+}
+
+static LOOKS_LIKE_A_KEY: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\bbearer\s+[^\s,;]+|\b(?:sk|pk|rk|gsk|key|api)[-_][\w*.\-]{6,}|\b[A-Za-z0-9_\-]*[*]{3,}[A-Za-z0-9_\-]*|\b[A-Za-z0-9_\-]{32,}\b")
+        .expect("a valid pattern")
+});
+
+fn authorization(key: &SecretString) -> Result<HeaderMap, String> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
+        .map_err(|_| "OPENAI_API_KEY holds characters that no key has, perhaps a line end".to_owned())?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    address.map_or_else(|_| host == "localhost" || host.ends_with(".localhost"), |ip| ip.is_loopback())
+}
+
+/// How long the server asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
+fn retry_after(response: &Response, now: DateTime<Utc>) -> Option<Duration> {
+    let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+    if let Some(ms) = header("retry-after-ms").and_then(|ms| ms.trim().parse().ok()) {
+        return Some(Duration::from_millis(ms));
+    }
+    wait_of(&header("retry-after")?, now)
+}
+
+fn wait_of(value: &str, now: DateTime<Utc>) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+    }
+    let date = DateTime::parse_from_rfc2822(value.trim()).ok()?;
+    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}

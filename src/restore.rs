@@ -1,0 +1,187 @@
+//! `dreamer restore`: one memory from the archive back among the living, whole, with its vector and the columns Dreamer
+//! does not know. A person's decision, so it is not questioned; what would overwrite something is refused.
+
+use chrono::NaiveDate;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::memory::{Archived, Departure, Memory, Reconciled, Trace, text_digest};
+use crate::state::lock::Lock;
+use crate::store::{Inherit, NewRow, Store};
+
+/// What the run of a trace that was rebased by a restore begins with.
+const RUN: &str = "restore";
+
+/// Why a memory could not be brought back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// No archived memory has such an id.
+    #[error(
+        "restore {id}: no memory in the archive has an id that begins so; `dreamer memories list --archived` lists them"
+    )]
+    NotArchived {
+        /// What was asked for.
+        id: String,
+    },
+    /// More than one archived memory has such an id.
+    #[error("restore {id}: {count} memories in the archive have ids that begin so; give more of it")]
+    Ambiguous {
+        /// What was asked for.
+        id: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// It never left, or somebody brought it back already.
+    #[error("restore {id}: a memory with this id is among the living already; nothing was changed")]
+    Live {
+        /// The memory.
+        id: String,
+    },
+    /// The archived row has no vector, so the gateway could never recall it.
+    #[error("restore {id}: its copy in the archive has no vector")]
+    NoVector {
+        /// The memory.
+        id: String,
+    },
+    /// The table was made for another embedding model since.
+    #[error(
+        "restore {id}: its vector has {vector} numbers, the table's have {table}; it was made with another embedding model"
+    )]
+    Dimension {
+        /// The memory.
+        id: String,
+        /// The length of its vector.
+        vector: usize,
+        /// The length of the table's.
+        table: usize,
+    },
+    /// The row changed hands while it was brought back.
+    #[error("restore {id}: the table did not take it; its copy in the archive is untouched, try again")]
+    NotWritten {
+        /// The memory.
+        id: String,
+    },
+}
+
+/// What was brought back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restored {
+    /// The row as it stands among the living now.
+    pub memory: Memory,
+    /// Why it had left.
+    pub reason: Departure,
+    /// The run that had moved it.
+    pub run: String,
+    /// The living memory that still carries its content, if it had been superseded.
+    pub successor: Option<Memory>,
+}
+
+/// Brings back the archived memory whose id is `id` or begins so. Takes the run lock. `today` is the day its clock of
+/// forgetting starts anew.
+///
+/// # Errors
+/// When it is not in the archive, is live already, has a vector of another length, another run holds the lock, or the
+/// database cannot be written. The copy in the archive goes last, so nothing is lost on the way.
+pub async fn restore(config: &Config, id: &str, today: NaiveDate) -> Result<Restored, Error> {
+    let _lock = Lock::take(&config.state_dir())?;
+    let store = Store::open(&config.lancedb_uri).await?;
+    let archived = find(store.archived_all(&config.agent).await?, id)?;
+    let id = archived.memory.id.clone();
+    let live = store.rows(&config.agent).await?.memories;
+    let old_trace = store.traces().await?.traces.remove(&id);
+    // A restore that was killed between its last two steps left both; the next one ends it.
+    let is_half_restored = old_trace.as_ref().is_some_and(|trace| trace.run == RUN && trace.clock <= today);
+    let same = live.iter().find(|memory| memory.id == id);
+    if same.is_some_and(|memory| memory.text != archived.memory.text || !is_half_restored)
+        || (same.is_none() && is_taken(&store, &id).await?)
+    {
+        return Err(RestoreError::Live { id }.into());
+    }
+    let vector = vector_of(&store, &id).await?;
+
+    let trace = rebased(old_trace, &archived.memory, config, today);
+    let memory = Memory { importance: trace.written, ..archived.memory.clone() };
+    store.put_traces(&[trace]).await?;
+    let row = NewRow {
+        memory: memory.clone(),
+        vector,
+        inherit: Inherit::Archived(id.clone()),
+        only_if: Vec::new(),
+    };
+    let outcome = store.insert(&[row]).await?;
+    if outcome.written.is_empty() && outcome.already.is_empty() {
+        return Err(RestoreError::NotWritten { id }.into());
+    }
+    store.unarchive(std::slice::from_ref(&id)).await?;
+    let successor = live.into_iter().find(|memory| Some(&memory.id) == archived.successor.as_ref());
+    Ok(Restored { memory, reason: archived.reason, run: archived.run, successor })
+}
+
+/// The one archived memory whose id is `id` or begins so.
+fn find(archived: Vec<Archived>, id: &str) -> Result<Archived, RestoreError> {
+    let id = id.trim().to_ascii_lowercase();
+    let is_exact = |a: &Archived| a.memory.id.eq_ignore_ascii_case(&id);
+    let begins = |a: &Archived| !id.is_empty() && a.memory.id.to_ascii_lowercase().starts_with(&id);
+    let exact = archived.iter().any(is_exact);
+    let mut found: Vec<Archived> =
+        archived.into_iter().filter(|a| if exact { is_exact(a) } else { begins(a) }).collect();
+    match (found.pop(), found.len()) {
+        (Some(one), 0) => Ok(one),
+        (Some(_), others) => Err(RestoreError::Ambiguous { id, count: others + 1 }),
+        (None, _) => Err(RestoreError::NotArchived { id }),
+    }
+}
+
+/// Whether a row that is nobody's memory (no agent, no text) has the id.
+async fn is_taken(store: &Store, id: &String) -> Result<bool, Error> {
+    Ok(!store.row_json(Some(std::slice::from_ref(id)), false).await?.is_empty())
+}
+
+async fn vector_of(store: &Store, id: &String) -> Result<Vec<f32>, Error> {
+    let vector = store.archived_vectors(std::slice::from_ref(id)).await?.remove(id);
+    let vector = vector.ok_or_else(|| RestoreError::NoVector { id: id.clone() })?;
+    if vector.len() != store.dim() {
+        let (vector, table) = (vector.len(), store.dim());
+        return Err(RestoreError::Dimension { id: id.clone(), vector, table }.into());
+    }
+    Ok(vector)
+}
+
+/// The trace after the restore: forgetting starts anew today, from what the memory was worth before it faded.
+/// Otherwise a faded memory would fade again the next night.
+fn rebased(old: Option<Trace>, memory: &Memory, config: &Config, today: NaiveDate) -> Trace {
+    let base = old.as_ref().map_or(memory.importance, |trace| trace.base.max(memory.importance));
+    let trace = old.unwrap_or_else(|| Trace {
+        id: memory.id.clone(),
+        agent: memory.partition.agent.clone(),
+        digest: String::new(),
+        base,
+        written: base,
+        clock: today,
+        stability: 1.0,
+        recalled: Default::default(),
+        reinforced: Default::default(),
+        sources: Vec::new(),
+        merged_from: Vec::new(),
+        entities: Vec::new(),
+        tags: Vec::new(),
+        emotion: 0.0,
+        said_at: None,
+        about: None,
+        pinned: false,
+        reconciled: Reconciled::Done,
+        model: config.embedding_model().to_string(),
+        run: RUN.to_string(),
+    });
+    Trace {
+        digest: text_digest(&memory.text),
+        base,
+        written: base,
+        clock: today,
+        // The person wants it beside its successor: the next night does not merge the two again.
+        reconciled: Reconciled::Done,
+        run: RUN.to_string(),
+        ..trace
+    }
+}
