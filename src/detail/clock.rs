@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::blank;
-use super::number::han_value;
+use super::numeral::han_value;
+use super::{blank, compile};
 
 /// A time of day in minutes after midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,29 +37,36 @@ impl fmt::Display for Time {
 }
 
 static MERIDIEM: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?:[:.](\d{2}))?(?:\s?(a\.?m\b\.?|p\.?m\b\.?)|(?: o'clock)? (?:in the (morning|afternoon|evening)|at (night)))")
-        .expect("a literal pattern")
+    compile(
+        r"(?i)\b(\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?:[:.](\d{2}))?(?:\s?(a\.?m\b\.?|p\.?m\b\.?)|(?: o'clock)? (?:in the (morning|afternoon|evening)|at (night)))",
+    )
 });
 static COLON: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?:(上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里|今晚|午前|午後|夜|朝|오전|오후|저녁|밤|아침)\s*的?)?\b([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?(?: ?(?:Uhr|h)\b)?").expect("a literal pattern")
+    compile(
+        r"(?:(上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里|今晚|午前|午後|夜|朝|오전|오후|저녁|밤|아침)\s*的?)?([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?(?: ?(?:Uhr|h)\b)?",
+    )
 });
 static CLOCK_WORD: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) o'clock\b|\b(\d{1,2}) Uhr(?: (\d{1,2}))?\b|\b(\d{1,2})h(\d{2})\b|\b(noon|midnight)\b|\b(half|quarter) (past|to) (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b")
-        .expect("a literal pattern")
+    compile(
+        r"(?i)\b(\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) o'clock\b|\b(\d{1,2}) Uhr(?: (\d{1,2}))?\b|\b(\d{1,2})h(\d{2})\b|\b(noon|midnight)\b|\b(half|quarter) (past|to) (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b",
+    )
 });
 static CJK: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
+    compile(concat!(
         r"(?:(上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里|今晚|午前|午後|夜|朝|오전|오후|저녁|밤|아침)\s*的?)?",
         r"(\d{1,2}|[一二三四五六七八九十两]{1,3})\s*(点钟|點鐘|点|點|時|시)(?:\s*(?:(半|반)|(一刻)|(三刻)|(\d{1,2}|[零〇一二三四五六七八九十]{1,3})\s*(分|분)?))?"
     ))
-    .expect("a literal pattern")
 });
 
 /// Takes every time of day out of the text.
 pub(super) fn take(text: &mut String) -> BTreeSet<Time> {
     let mut found = BTreeSet::new();
     if text.contains(':') {
-        replace(text, &COLON, &mut found, |m, _, _| {
+        replace(text, &COLON, &mut found, |m, before, after| {
+            let joins = |c: char| c.is_ascii_alphanumeric() || c == ':' || c == '.';
+            if before.ends_with(joins) || after.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+                return None;
+            }
             let (hour, minute) = (m[2].parse().ok()?, m[3].parse().ok()?);
             let half = m.get(1).map(|word| half_of(word.as_str()));
             // A clock with minutes is read on 24 hours: 9:00 is the morning's.

@@ -5,27 +5,29 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::blank;
+use super::{blank, compile};
 
 static URL: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"(?i)(?:https?://|www\.)[^\s<>"'`\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}，。；）」』】]+|[\w.+-]+@[\w-]+\.[\w.-]*\w"#)
-        .expect("a literal pattern")
+    compile(
+        r#"(?i)(?:https?://|www\.)[^\s<>"'`\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}，。；）」』】]+|[\w.+-]+@[\w-]+\.[\w.-]*\w"#,
+    )
 });
 
-static SPAN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`+([^`]+)`+").expect("a literal pattern"));
+static SPAN: LazyLock<Regex> = LazyLock::new(|| compile(r"`+([^`]+)`+"));
 
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(?:v|version |版本 ?|バージョン ?|버전 ?)(\d+(?:\.\d+)*[a-z0-9.-]*)|\b(\d+\.\d+\.\d+(?:[.-]\w+)*)\b").expect("a literal pattern")
+    compile(
+        r"(?i)\b(?:v|version |版本 ?|バージョン ?|버전 ?)(\d+(?:\.\d+)*[a-z0-9.-]*)|\b(\d+\.\d+\.\d+(?:[.-]\w+)*)\b",
+    )
 });
 
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
+    compile(concat!(
         r"(?-u:(?:[A-Za-z0-9_.~-]*/[A-Za-z0-9_./-]*[A-Za-z0-9_-])",
         r"|--[A-Za-z][A-Za-z-]+",
         r"|[A-Za-z0-9_.-]*[A-Za-z0-9_-]\.(?:rs|py|js|ts|tsx|jsx|md|json|toml|yaml|yml|txt|sh|csv|html|css|go|java|cpp|sql|env|lock|log|pdf|docx?|xlsx?|png|jpe?g|conf|ini|xml|com|org|net|io|dev|cn|jp|kr)\b",
         r"|[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*)"
     ))
-    .expect("a literal pattern")
 });
 
 /// Takes URLs and addresses out of the text.

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use chrono::{Datelike, Days, Months, NaiveDate, Weekday};
 use regex::{Captures, Regex};
 
-use super::blank;
-use super::number::han_value;
+use super::numeral::han_value;
+use super::{blank, compile};
 
 /// A date as far as a text states it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -143,7 +143,7 @@ macro_rules! pattern {
     ($name:ident, $($part:expr),+) => {
         static $name: LazyLock<Regex> = LazyLock::new(|| {
             let parts: &[&str] = &[$($part),+];
-            Regex::new(&parts.concat()).expect("a literal pattern")
+            compile(&parts.concat())
         });
     };
 }
@@ -186,7 +186,7 @@ pattern!(
 );
 pattern!(
     AGO,
-    r"(?i)\b(\d{1,3}|a|an|two|three|four|five|six|seven|eight|nine|ten)\s+(day|week|month|year)s?\s+(ago)\b|\bin\s+(\d{1,3}|two|three|four|five|six|seven|ten)\s+(day|week|month|year)s?\b"
+    r"(?i)\b(\d{1,3}|a|an|two|three|four|five|six|seven|eight|nine|ten)\s+(day|week|month|year)s?\s+(ago|since|earlier)\b|\bin\s+(\d{1,3}|two|three|four|five|six|seven|ten)\s+(day|week|month|year)s?\b"
 );
 pattern!(
     RELATIVE_CJK,

@@ -6,7 +6,7 @@ use std::fmt;
 
 use chrono::NaiveDate;
 
-use super::{Details, details, name, slot, wording};
+use super::{Details, name, read, slot, wording};
 use crate::language::normalise;
 
 /// What the first and the second text say; `None` where one of them says nothing of the kind.
@@ -67,7 +67,7 @@ pub fn difference(
     first_on: Option<NaiveDate>,
     second_on: Option<NaiveDate>,
 ) -> Option<Difference> {
-    let (a, b) = (details(first, first_on), details(second, second_on));
+    let ((a, rest_a), (b, rest_b)) = (read(first, first_on), read(second, second_on));
     let (low_a, low_b) = (normalise(first), normalise(second));
     if low_a == low_b && first_on == second_on {
         return None;
@@ -84,7 +84,8 @@ pub fn difference(
         .or_else(|| names(&a, &b, &low_a, &low_b).map(Difference::Name))
         .or_else(|| wordings(&a, &b, &low_a, &low_b))
         .or_else(|| {
-            let swapped = slot::swapped(first, second).or_else(|| slot::reordered(first, second));
+            // Numbers, dates and the like are equal by now, however they are written.
+            let swapped = slot::swapped(&rest_a, &rest_b).or_else(|| slot::reordered(&rest_a, &rest_b));
             swapped.map(|(x, y)| Difference::SwappedSlot(values(Some(x), Some(y))))
         })
 }

@@ -1,8 +1,14 @@
 //! A small list of places with their names in English, Chinese, Japanese and Korean.
 //! It finds places where no rule would and makes 北京 and Beijing one name.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 /// One row a place: its names, longest-known first.
-pub(super) const PLACES: &[&[&str]] = &[
+#[rustfmt::skip]
+const PLACES: &[&[&str]] = &[
     &["Beijing", "北京", "베이징"],
     &["Shanghai", "上海", "상하이"],
     &["Guangzhou", "广州", "広州", "광저우"],
@@ -131,10 +137,28 @@ pub(super) const PLACES: &[&[&str]] = &[
     &["Fujian", "福建"],
 ];
 
+type Names = &'static [&'static str];
+
+static INDEX: LazyLock<HashMap<String, Names>> = LazyLock::new(|| {
+    PLACES.iter().flat_map(|names| names.iter().map(move |name| (name.to_lowercase(), *names))).collect()
+});
+
+/// Any place's name that is not in Latin letters.
+pub(super) static CJK_PLACE: LazyLock<Regex> = LazyLock::new(|| {
+    let names = PLACES.iter().flat_map(|names| names.iter()).filter(|name| !name.starts_with(latin));
+    let mut names: Vec<&str> = names.copied().collect();
+    // The longer name first: an alternation takes the first that fits.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    super::compile(&names.join("|"))
+});
+
+fn latin(c: char) -> bool {
+    (c as u32) < 0x250
+}
+
 /// Every name of the place with this name; names are compared without case.
-pub(super) fn aliases(name: &str) -> Option<&'static [&'static str]> {
-    let name = name.to_lowercase();
-    PLACES.iter().find(|names| names.iter().any(|known| known.to_lowercase() == name)).copied()
+pub(super) fn aliases(name: &str) -> Option<Names> {
+    INDEX.get(&name.to_lowercase()).copied()
 }
 
 #[cfg(test)]

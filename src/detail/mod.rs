@@ -10,14 +10,17 @@ mod difference;
 mod gazetteer;
 mod name;
 mod number;
+mod numeral;
 mod slot;
 mod subject;
+mod unit;
 mod wording;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use chrono::NaiveDate;
+use regex::Regex;
 
 pub use check::{lost, missing};
 pub use clock::Time;
@@ -50,26 +53,31 @@ pub struct Details {
 
 /// Everything the text states, relative dates resolved against the day it was said on.
 pub fn details(text: &str, said_on: Option<NaiveDate>) -> Details {
+    read(text, said_on).0
+}
+
+/// The details, and the folded text with marks in their place: what is left is names and plain words.
+fn read(text: &str, said_on: Option<NaiveDate>) -> (Details, String) {
     let negated = wording::is_negated(&crate::language::normalise(text));
     // Each reader blanks what it took, so that "2026-03-14" is a date and not three numbers: the order matters.
     let mut rest = crate::language::fold(text);
     let urls = code::take_urls(&mut rest);
     let mut identifiers = code::take_spans(&mut rest);
+    let titles = name::take_titles(&mut rest);
     let dates = date::take(&mut rest, said_on);
     let times = clock::take(&mut rest);
     identifiers.extend(code::take_tokens(&mut rest));
     let numbers = number::take(&mut rest);
     let names = name::find(&rest);
-    Details {
-        numbers,
-        dates,
-        times,
-        urls,
-        identifiers,
-        names: names.certain,
-        likely_names: names.likely,
-        negated,
-    }
+    let (mut names, likely_names) = (names.certain, names.likely);
+    names.extend(titles);
+    (Details { numbers, dates, times, urls, identifiers, names, likely_names, negated }, rest)
+}
+
+/// Compiles a literal pattern with ASCII word boundaries: the fast engine cannot do Unicode ones in CJK text, and
+/// between 在 and "March" there must be a boundary, which to Unicode there is not.
+fn compile(pattern: &str) -> Regex {
+    Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).expect("a literal pattern")
 }
 
 /// Overwrites a stretch with marks of the same length, so that places stay and no pattern matches across.

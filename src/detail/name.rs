@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::gazetteer::{PLACES, aliases};
+use super::gazetteer::{CJK_PLACE, aliases};
+use super::{blank, compile};
 use crate::language::is_cjk;
 
 /// What [`find`] returns.
@@ -18,18 +19,15 @@ pub(super) struct Names {
 }
 
 /// Words that open a sentence or are written with a capital and name nothing.
-const COMMON: &str = " a an the this that these those there here it its he she we they you i my your his her our their user users assistant ai ok okay yes no not never always use run set keep add make do does did don't avoid prefer prefers please remember remind if when while after before since until because although though however also and or but so then for from in on at by with without to of as is are was were be been has have had will would can could should may might must let today tomorrow yesterday now later once every each all any some most many few both either neither one two three four five six seven eight nine ten first second third last next new old good great nice hello hi hey thanks thank dear sorry sure well oh wow hmm what who where when why how which note notes todo project team meeting meetings release deploy deploys indent code file files test tests customer customers data memory people everyone someone nobody nothing everything something only just still even during about under over between into out up down off than not instead rather according based recently currently previously usually sometimes often maybe perhaps mr mrs ms dr prof sir madam mum mom dad monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december am pm spring summer autumn winter north south east west important warning never not must very again birthday christmas more less other another same such whenever wherever whether yet ich wir sie er es der die das ein eine mein und oder aber nicht le la les un une je nous vous il elle el los las yo usted ";
+const COMMON: &str = " a an the this that these those there here it its he she we they you i my your his her our their user users assistant ai ok okay yes no not never always use run set keep add make do does did don't avoid prefer prefers please remember remind if when while after before since until because although though however also and or but so then for from in on at by with without to of as is are was were be been has have had will would can could should may might must let today tomorrow yesterday now later once every each all any some most many few both either neither one two three four five six seven eight nine ten first second third last next new old good great nice hello hi hey thanks thank dear sorry sure well oh wow hmm what who where when why how which note notes todo project team meeting meetings release deploy deploys indent code file files test tests customer customers data memory people everyone someone nobody nothing everything something only just still even during about under over between into out up down off than not instead rather according based recently currently previously usually sometimes often maybe perhaps mr mrs ms dr prof sir madam mum mom dad monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december am pm spring summer autumn winter north south east west important warning never not must very again birthday christmas haha yeah alright actually besides lately anyway finally definitely feel see share believe goodbye companion speaking talking seeing makes life more less other another same such whenever wherever whether yet ich wir sie er es der die das ein eine mein und oder aber nicht le la les un une je nous vous il elle el los las yo usted ";
 
 /// Verbs after which a capitalised first word is a person or a thing with a name.
 const NAMED_VERBS: &str = " lives lived works worked likes liked loves loved hates prefers preferred said says told asked wants wanted owns owned bought moved joined left plays played speaks studies teaches manages leads wrote called visited knows met gave got quit started stopped married plans drinks eats enjoys thinks needs uses decided moved runs wohnt arbeitet mag heißt habite aime travaille vive trabaja ";
 
-static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"《([^《》]{1,60})》|「([^「」]{1,60})」|『([^『』]{1,60})』|"([^"]{2,60})""#)
-        .expect("a literal pattern")
-});
+static QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| compile(r#"《([^《》]{1,60})》|『([^『』]{1,60})』|"([^"]{2,60})""#));
 
-static WORD: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"[\p{Latin}][\p{Latin}\p{M}0-9'’&-]*").expect("a literal pattern"));
+static WORD: LazyLock<Regex> = LazyLock::new(|| compile(r"[\p{Latin}][\p{Latin}\p{M}0-9'’&-]*"));
 
 const SURNAMES: &str = "张王李赵刘陈杨黄周吴徐孙朱胡郭何林罗郑梁谢宋唐邓韩冯曹彭曾萧蔡潘袁董苏叶吕魏蒋沈卢姜崔钟谭陆汪范石廖贾韦夏傅邹孟熊秦邱侯江尹薛闫段雷龙黎史陶贺顾毛郝龚邵万钱覃武戴莫孔汤章張陳劉黃楊趙吳孫羅鄭韓馮";
 
@@ -45,48 +43,67 @@ const NOT_PEOPLE: &[&str] = &[
 const AFTER_PERSON: &str = r"住|说|喜欢|喜爱|爱|讨厌|去|来|是|在|的|和|跟|与|会|要|想|有|已|现在|去年|今年|昨天|今天|明天|每天|对|从|由|把|给|叫|生于|出生|负责|同意|决定|买|养|学|做|开始|认为|觉得|告诉|建议|不|没|搬|从事|工作|毕业|认识|[，。,.!?！？、；:：]|$";
 
 static PERSON: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(&format!(
+    compile(&format!(
         r"(?:^|[\s，。,.!?！？、；:：“（(]|同事|朋友|老板|经理|妻子|丈夫|女友|男友|同学|和|跟|与|给|对|让|找)([{SURNAMES}]\p{{Han}}{{1,2}}?)(?:{AFTER_PERSON})"
     ))
-    .expect("a literal pattern")
 });
 
 static CALLED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?:叫做|名叫|名字是|名字叫|我叫|他叫|她叫|它叫)([\p{Han}A-Za-z·]{1,6}?)(?:[，。,.!?！？、；\s的]|$)").expect("a literal pattern")
+    compile(
+        r"(?:叫做|名叫|名字是|名字叫|我叫|他叫|她叫|它叫)([\p{Han}A-Za-z·]{1,6}?)(?:[，。,.!?！？、；\s的]|$)",
+    )
 });
 
 static TITLED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(&format!(
+    compile(&format!(
         r"([{SURNAMES}]\p{{Han}}{{0,2}}?(?:先生|女士|小姐|老师|教授|医生|经理|老板|同学|总监|师傅|律师|阿姨|叔叔)|[{SURNAMES}](?:工|总|哥|姐)|老[{SURNAMES}]|小[王李张赵刘陈杨吴徐孙朱胡郭何罗郑梁宋邓韩冯曹彭蔡潘袁董吕魏蒋沈明红华丽芳刚强军娟敏静燕])"
     ))
-    .expect("a literal pattern")
 });
 
 static JAPANESE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(\p{Han}{1,4}|[\p{Katakana}ー]{2,8}|[A-Z][a-z]+) ?(?:さん|くん|ちゃん|君|様|氏)")
-        .expect("a literal pattern")
+    compile(r"(\p{Han}{1,4}|[\p{Katakana}ー]{2,8}|[A-Z][a-z]+) ?(?:さん|くん|ちゃん|君|様|氏)")
 });
 
 static KOREAN: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?:^|\s)([가-힣]{2,4}?) ?씨|(?:^|\s)([김이박최정강조윤장임한오서신권황안송전홍민지수현영][가-힣]{1,2})(?:은|는|이|가|의|에게|와|과|랑)(?:\s|$)").expect("a literal pattern")
+    compile(
+        r"(?:^|\s)([가-힣]{2,4}?) ?씨|(?:^|\s)([김이박최정강조윤장임한오서신권황안송전홍민지수현영][가-힣]{1,2})(?:은|는|이|가|의|에게|와|과|랑)(?:\s|$)",
+    )
 });
 
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?:在|去|到|于|从|由|住|往|离开|来自)(\p{Han}{2,3}(?:省|市|区|县|镇|路|公园|大学|岛))")
-        .expect("a literal pattern")
+    compile(r"(?:在|去|到|于|从|由|住|往|离开|来自)(\p{Han}{2,3}(?:省|市|区|县|镇|路|公园|大学|岛))")
 });
+
+/// Takes titles of books, songs and the like out of the text: what stands in 《》 or 『』, and between quotes what has
+/// capitals like a title. Other quotes may be speech, and their numbers and dates must be read; they stay.
+pub(super) fn take_titles(text: &mut String) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut taken = Vec::new();
+    for m in QUOTED.captures_iter(text) {
+        let marked = m.get(1).or(m.get(2));
+        let title = marked.or(m.get(3)).map_or("", |part| part.as_str().trim());
+        if !title.contains('\u{1}') && (marked.is_some() || is_title(title)) {
+            found.insert(title.to_owned());
+            taken.push(m.get(0).expect("group 0").range());
+        }
+    }
+    taken.into_iter().for_each(|range| blank(text, range));
+    found
+}
+
+/// Capitals at both ends and on most words, and no end of a sentence.
+fn is_title(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let capital = |word: &&&str| word.starts_with(char::is_uppercase);
+    let ends =
+        words.first().iter().all(|word| capital(word)) && words.last().iter().all(|word| capital(word));
+    let capitals = words.iter().filter(capital).count();
+    ends && !words.is_empty() && capitals * 2 >= words.len() && !text.ends_with(['.', '!', '?', ','])
+}
 
 /// The proper names of a text from which URLs, identifiers, dates and numbers were already taken.
 pub(super) fn find(text: &str) -> Names {
     let mut names = Names::default();
-    for m in QUOTED.captures_iter(text) {
-        let title = (1..=4).find_map(|group| m.get(group)).map_or("", |part| part.as_str().trim());
-        // A quoted sentence is speech, and a blanked one held something else.
-        let speech = title.ends_with(['.', '!', '?', '。', '！', '？', ',']) || title.contains('\u{1}');
-        if !speech && title.chars().any(char::is_alphabetic) {
-            names.certain.insert(title.to_owned());
-        }
-    }
     find_latin(text, &mut names);
     if !text.is_ascii() {
         find_cjk(text, &mut names);
@@ -176,7 +193,11 @@ fn opens_sentence(before: &str) -> bool {
 /// Ends a run of capitalised words and judges it.
 fn close(run: &mut Vec<Capital<'_>>, weak: bool, names: &mut Names) {
     let mut words = std::mem::take(run);
-    let common = |word: &str| COMMON.contains(&format!(" {} ", word.to_lowercase()));
+    // "You're" is as common as "you".
+    let common = |word: &str| {
+        let stem = word.split(['\'', '’']).next().unwrap_or(word);
+        COMMON.contains(&format!(" {} ", stem.to_lowercase()))
+    };
     // "The Eiffel Tower", "Today Alice": the opening word is no part of the name.
     while words.first().is_some_and(|first| common(first.word)) {
         words.remove(0);
@@ -216,14 +237,7 @@ fn plain_noun(word: &str) -> bool {
 }
 
 fn find_cjk(text: &str, names: &mut Names) {
-    for place in PLACES {
-        names.certain.extend(
-            place
-                .iter()
-                .filter(|name| !name.is_ascii() && text.contains(**name))
-                .map(|name| (*name).to_owned()),
-        );
-    }
+    names.certain.extend(CJK_PLACE.find_iter(text).map(|m| m.as_str().to_owned()));
     let mut add = |pattern: &Regex, certain: bool| {
         let mut from = 0;
         while let Some(m) = pattern.captures_at(text, from) {
@@ -293,7 +307,7 @@ mod tests {
     use super::*;
 
     fn certain(text: &str) -> Vec<String> {
-        find(text).certain.into_iter().collect()
+        crate::detail::details(text, None).names.into_iter().collect()
     }
 
     #[test]
@@ -303,8 +317,12 @@ mod tests {
             ("Yesterday Bob met Alice Smith at the store.", &["Alice Smith", "Bob"]),
             ("The user's dog is called Biscuit.", &["Biscuit"]),
             ("We use PostgreSQL for billing.", &["PostgreSQL"]),
-            ("I read \"The Great Gatsby\" twice.", &["Great Gatsby", "The Great Gatsby"]),
+            ("I read \"The Great Gatsby\" twice.", &["The Great Gatsby"]),
             ("The license is MIT.", &["MIT"]),
+            (
+                "I like \"One Hundred Years of Solitude\" and \"Listen to Mom\".",
+                &["Listen to Mom", "One Hundred Years of Solitude"],
+            ),
             ("Deploys on Fridays are allowed.", &[]),
             ("Use tabs. Never use spaces.", &[]),
             ("User prefers tea.", &[]),

@@ -10,7 +10,7 @@ const SLOT: usize = 3;
 const SLOTS: usize = 3;
 
 /// Words that carry no content of their own.
-const EMPTY: &str = " a an the is are was were be been am has have had do does did to of in on at by for with from as and or but that this it its his her their our my your he she they we you i not no so then there will would can could should may might must also very too just about into over under user users who which what when where how if than up out off all any every each der die das ein eine ist und in mit für auf le la les de du des et est un une el los las y es en con para 的 了 在 是 和 与 也 都 就 很 着 过 把 被 由 从 到 对 个 有 这 那 它 他 她 我 你 于 里 中 上 下 之 而 及 を は が に で と も の へ や か ね よ た て し い だ です ます する した して ";
+const EMPTY: &str = " a an the is are was were be been am has have had do does did to of in on at by for with from as and or but that this it its his her their our my your he she they we you i not no so then there will would can could should may might must also very too just about into over under user users who which what when where how if than up out off all any every each der das ein eine ist und für auf le la les de du des et est un une el los las y es en con para 的 了 在 是 和 与 也 都 就 很 着 过 把 被 由 从 到 对 个 有 这 那 它 他 她 我 你 于 里 中 上 下 之 而 及 を は が に で と も の へ や か ね よ た て し い だ です ます する した して ";
 
 /// Groups of words that say the same.
 const SYNONYMS: &[&[&str]] = &[
@@ -55,6 +55,7 @@ const SYNONYMS: &[&[&str]] = &[
     &["所有", "任何", "全部", "一切", "每个"],
     &["禁止", "不要", "不得", "不能"],
     &["生日", "出生", "生于"],
+    &["birthday", "born"],
     &["仓库", "代码仓库"],
     &["好む", "好き", "好きだ"],
     &["선호한다", "좋아한다"],

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Details, name::has_word};
+use super::{Details, compile, name::has_word};
 use crate::language::normalise;
 
 macro_rules! pattern {
     ($name:ident, $($part:expr),+ $(,)?) => {
         static $name: LazyLock<Regex> = LazyLock::new(|| {
             let parts: &[&str] = &[$($part),+];
-            Regex::new(&parts.join("|")).expect("a literal pattern")
+            compile(&parts.join("|"))
         });
     };
 }
@@ -34,14 +34,14 @@ pattern!(
 
 pattern!(
     NOT_NEGATION,
-    r"不错|不过|不但|不仅|不断|不久|不同|不论|不管|不得不|差不多|没错|没关系|没问题|未来|对不起|不好意思|是不是|要不要|能不能|会不会|有没有|特别|别人|区别|个别|分别|级别|类别|性别|性別|告别|别的|别墅|不用谢|不客气",
+    r"不错|不过|不但|不仅|不断|不久|不同|不论|不管|不得不|差不多|没错|没关系|没问题|未来|对不起|不好意思|是不是|要不要|能不能|会不会|有没有|特别|别人|区别|个别|分别|级别|类别|性别|性別|告别|别的|别墅|不用谢|不客气|不足|不安|不良|不具合|不思議|不便",
     r"少ない|はかない|切ない|かもしれない|かもしれません|に違いない|なければならない|なければなりません|危ない",
     r"\bno\. ?\d|not only|\bno problem\b|아니라",
 );
 
 pattern!(
     CHANGE,
-    r"\b(?:now|nowadays|no longer|any ?more|from now on|as of|moved|switched|changed|used to|formerly|previously|became|has become|turned into|replaced|migrated|grown to|grew to|increased to|decreased to|reduced to|raised to|postponed|rescheduled|delayed|brought forward|quit|stopped|started|began|updated to|upgraded|renamed|instead of|ex-\w+|not .{0,20}yet|so far|until (?:now|recently))\b",
+    r"\b(?:now|nowadays|no longer|any ?more|from now on|as of|moved|switched|changed|used to|formerly|previously|became|has become|turned into|replaced|migrated|grown to|grew to|increased to|decreased to|reduced to|raised to|postponed|rescheduled|delayed|brought forward|quit|stopped|started|began|updated to|upgraded|renamed|ex-\w+|not .{0,20}yet|so far|until (?:now|recently))\b",
     r"\b(?:jetzt|nicht mehr|früher|inzwischen|umgezogen|maintenant|désormais|ne .{1,12} plus|ahora|ya no|antes)\b",
     r"现在|目前|如今|改到|改为|改成|改用|改在|换成|换到|换了|换用|不再|已经|以前|之前|曾经|原来|从今|搬到|搬家|搬去|迁移|迁到|变成|变为|推迟|提前|延期|升级|更新为|调整|取消|戒了|开始|停止|转为|转到|成为|還沒|还没|尚未",
     r"今は|今では|現在|もう|以前|かつて|これから|引っ越し|変更|変わ|変え|移(?:り|っ|動)|なった|になりました|やめ|辞め|始め|延期|まだ",
@@ -183,7 +183,7 @@ static SLOTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"\b(?:is|are|was|has been|hasn't been|not been) (?:not )?(?:yet )?(?:fixed|done|finished|resolved|released|closed|open|broken|completed)\b|修复|已完成|未完成|修正|완료",
     ]
     .iter()
-    .map(|pattern| Regex::new(pattern).expect("a literal pattern"))
+    .map(|pattern| compile(pattern))
     .collect()
 });
 

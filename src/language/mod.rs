@@ -188,14 +188,25 @@ pub fn is_question(text: &str) -> bool {
     asks
 }
 
+static ASKING_CLAUSE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"什么|怎么|怎样|哪|谁|多少|有没有|是不是|能不能|可不可以|如何|是否|吗|何|どう|どこ|誰|いつ|무엇|뭐|어디|누구|언제|어떻게")
+        .expect("a literal pattern")
+});
+
 fn asks_alone(sentence: &str) -> bool {
     let closers: &[char] = &['"', '\'', '”', '’', ')', '）', '」', '』', '*', '_', ' '];
     let sentence = normalise(sentence.trim_end_matches(closers));
-    if sentence.ends_with('?') {
-        return true;
-    }
     let bare = sentence.trim_end_matches(['。', '.', '!', '~', '…', ' ']);
-    QUESTION_END.is_match(bare) || !sentence.ends_with(['.', '!']) && QUESTION_WORD.is_match(bare)
+    let asks = sentence.ends_with('?')
+        || QUESTION_END.is_match(bare)
+        || !sentence.ends_with(['.', '!']) && QUESTION_WORD.is_match(bare);
+    // "I like painting, can you recommend a book?" states something before it asks.
+    let mut clauses: Vec<&str> = bare.split([',', '、', ';']).map(str::trim).collect();
+    clauses.pop();
+    let empty = |clause: &&str| {
+        is_small_talk(clause) || QUESTION_WORD.is_match(clause) || ASKING_CLAUSE.is_match(clause)
+    };
+    asks && clauses.iter().all(empty) && !bare.contains("that i ") && !bare.contains("that my ")
 }
 
 #[cfg(test)]
@@ -259,6 +270,9 @@ mod tests {
             ("what is the time", true),
             ("I went to Berlin. Do you know it?", false),
             ("I like tea.", false),
+            ("I like tea, can you recommend one?", false),
+            ("Do you know that I like photography?", false),
+            ("我很喜欢旅游和看电影，你呢？", false),
             ("你觉得时间管理很重要吗？", true),
             ("你好，你喜欢运动吗", true),
             ("我最近去了厦门。你去过吗？", false),

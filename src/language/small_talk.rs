@@ -44,8 +44,6 @@ const LATIN: &[&str] = &[
     r"hallo|guten (?:morgen|tag|abend)|gute nacht|danke(?: schön| sehr)?|vielen dank|bitte|tschüss|auf wiedersehen|alles klar|gut",
     r"bonjour|bonsoir|salut|merci(?: beaucoup)?|au revoir|d'accord|à bientôt|de rien",
     r"hola|buenos días|buenas (?:tardes|noches)|(?:muchas )?gracias|adiós|hasta (?:luego|mañana)|de acuerdo|vale|de nada",
-    // Words of address.
-    r"(?:my )?(?:dear )?(?:friend|buddy|assistant|ai companion|companion|ai)",
 ];
 
 const CJK: &[&str] = &[
@@ -56,7 +54,7 @@ const CJK: &[&str] = &[
     r"(?:你|您)?(?:最近)?(?:感觉|过得)?(?:怎么样|还好吗|好吗)",
     r"再见|拜拜|回头见|(?:明天|下次|回头|改天)(?:见|再聊|聊)|我们(?:明天|下次)再聊|今天先到这里吧?|没有了|没了|保重",
     // Acknowledgements.
-    r"(?:好|好的|好吧|好呀|好啊|好嘞|行|可以|嗯+|恩+|哦+|噢|喔|是的|是啊|对|对的|对呀|对啊|没错|当然|明白(?:了)?|知道了|懂了|了解(?:了)?|收到|原来如此|确实(?:是|如此)?(?:的)?|有道理|很有道理|没问题(?:呀|的)?|好主意|同意|我同意|我也(?:这么|是这样)(?:想|觉得)|哇|哈+|那就(?:决定|这样)(?:了|吧)?|就这样吧?|不是|不用了|没事|没关系)",
+    r"(?:好|好的|好吧|好呀|好啊|好嘞|行|可以|嗯+|恩+|哦+|噢|喔|是的|是啊|对|对的|对呀|对啊|没错|当然|明白(?:了)?|知道了|懂了|了解(?:了)?|收到|原来如此|确实(?:是|如此)?(?:的)?|有道理|很有道理|没问题(?:呀|的)?|好主意|同意|我同意|我也(?:这么|是这样)(?:想|觉得)|哇|哈+|那就(?:决定|这样)(?:了|吧)?|就这样吧?|不用了|没事|没关系)",
     // Thanks and their answers.
     r"(?:再次|那|真的|好的)?(?:非常|十分|真是|太|多|很)?(?:感谢|谢谢|多谢|谢)(?:了|啦|你|您|你们|你了|您了)?(?:的)?(?:提供)?(?:这些|宝贵|好)?(?:的)?(?:建议|推荐|帮助|指导|指点|分享|回答|解答|支持|鼓励|提醒|陪伴|理解|关心|意见|好意|解释)?(?:和(?:建议|推荐|帮助|支持|鼓励|陪伴))?(?:啊|呀|哦|朋友)?",
     r"(?:我)?(?:很|非常)感激|麻烦(?:你|您)了|辛苦(?:了|你了)|不(?:用|必)(?:谢|客气)|不客气|别客气",
@@ -66,8 +64,6 @@ const CJK: &[&str] = &[
     r"我会尝试着去做一些你说的事情",
     // Praise.
     r"(?:你|这|这个|那|这些|这些都|那个|听起来|听着|这听起来|你的建议|这些建议|这个建议|这个主意|你说的|你说得|说的|说得)?(?:都|是|真的|确实|也)*(?:非常|很|真|真的|好|太|挺|都很|都是|十分)*(?:是)?(?:不错|好|棒|厉害|有用|实用|有帮助|有道理|专业|有趣|有意思|赞|对|优秀|完美|贴心)(?:的)?(?:了|啊|呀|哦|呢)?(?:的)?(?:主意|建议|想法|方法)?",
-    // Words of address.
-    r"(?:我的)?(?:朋友|亲爱的|助手|小助手|ai伴侣|ai|伙伴|老师)",
     // Japanese.
     r"こんにちは|こんばんは|おはよう(?:ございます)?|はじめまして|お?久しぶり(?:です(?:ね)?)?|どうぞ?よろしく(?:お願いします|お願いいたします)?|よろしく(?:お願いします|お願いいたします)?|お元気ですか|おやすみ(?:なさい)?|さようなら|じゃあ?ね|じゃあ?また(?:明日|今度|ね)?|また(?:明日|今度|ね|後で)|バイバイ|お疲れ様(?:です|でした)?",
     r"(?:どうも|本当に|大変|色々と?|アドバイス|教えてくれて)?ありがとう(?:ございます|ございました)?(?:ね)?|どうも|感謝します|助かり(?:ます|ました)|いえいえ|どういたしまして|すみません",
@@ -80,14 +76,18 @@ const CJK: &[&str] = &[
     r"(?:정말|아주|너무|참)? ?(?:대단해요?|대단하네요|훌륭해요?|멋져요?|멋지네요|좋네요|유용하네요|재미있네요|최고예요|좋은 생각이(?:에요|네요|야))",
 ];
 
+/// Words of address: alone, or behind a phrase ("thank you my friend"), never a phrase of their own inside one.
+const ADDRESS: &str = r"(?:my )?(?:dear )?(?:friend|buddy|assistant|ai companion|companion|ai)|(?:我的)?(?:朋友|亲爱的|助手|小助手|ai伴侣|ai|伙伴|老师)";
+
 /// A clause that is one phrase, or several ("okay thank you so much").
 static EMPTY: LazyLock<Regex> = LazyLock::new(|| {
     let latin = LATIN.join("|");
     let cjk = CJK.join("|");
-    Regex::new(&format!(
-        r"^(?:(?:and|so|but|then|also|oh|那|那么|啊|呀|哦|啦|嗯|え|あ|아|오)\s*)?(?:(?:{latin})(?:\s+(?:and |so |then |but )?(?:{latin}))*|(?:(?:{cjk})[ 啊呀哦啦呢吧~]*)+)$"
-    ))
-    .expect("literal patterns")
+    let opening = r"(?:(?:and|so|but|then|also|oh|那|那么|啊|呀|哦|啦|嗯|え|あ|아|오)\s*)?";
+    let phrases =
+        format!(r"(?:{latin})(?:\s+(?:and |so |then |but )?(?:{latin}))*|(?:(?:{cjk})[ 啊呀哦啦呢吧~]*)+");
+    Regex::new(&format!("^(?:{opening}(?:{phrases})(?: ?(?:{ADDRESS}))?|{ADDRESS})$"))
+        .expect("literal patterns")
 });
 
 /// Whether the text only greets, thanks, takes leave, acknowledges or praises. Names, feelings, plans, facts and
@@ -158,7 +158,6 @@ mod tests {
             "我喜欢喜剧和爱情片。",
             "谢谢小明",
             "我对花生过敏",
-            "好朋友",
             "はじめまして、田中です。",
             "はい、猫が好きです。",
             "안녕하세요, 저는 민수입니다.",
