@@ -185,3 +185,161 @@ fn rebased(old: Option<Trace>, memory: &Memory, config: &Config, today: NaiveDat
         ..trace
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+    use crate::memory::{Category, Partition};
+    use crate::store::Leaving;
+
+    const LEFT: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+    const OTHER: &str = "aaaaaaab-0000-4000-8000-000000000002";
+
+    struct Home {
+        _dir: tempfile::TempDir,
+        config: Config,
+    }
+
+    fn day() -> NaiveDate {
+        NaiveDate::from_ymd_opt(2026, 3, 10).unwrap()
+    }
+
+    fn memory(id: &str, text: &str, importance: f64) -> Memory {
+        Memory {
+            id: id.into(),
+            text: text.into(),
+            importance,
+            category: Category::Fact,
+            created_at: 1_700_000_000_000,
+            partition: Partition::of_agent("main"),
+        }
+    }
+
+    fn new_row(memory: Memory) -> NewRow {
+        NewRow { memory, vector: vec![0.6, 0.8], inherit: Inherit::Nothing, only_if: Vec::new() }
+    }
+
+    /// A home in which `LEFT` is archived and `OTHER` lives.
+    async fn home(reason: Departure, successor: Option<&str>) -> Home {
+        let dir = tempfile::tempdir().unwrap();
+        let layers = Layers::of(&[("DREAMER_HOME", dir.path().to_str().unwrap())]);
+        let (config, _) = Config::resolve(&layers).unwrap();
+        Store::create(&config.lancedb_uri, 2).await.unwrap();
+        let store = Store::open(&config.lancedb_uri).await.unwrap();
+        let rows = [memory(LEFT, "likes tea", 0.14), memory(OTHER, "likes tea and coffee", 0.7)].map(new_row);
+        store.insert(&rows).await.unwrap();
+        let leaving = Leaving {
+            id: LEFT.into(),
+            text: "likes tea".into(),
+            reason,
+            successor: successor.map(str::to_string),
+            run: "run-1".into(),
+            at: 1_710_000_000_000,
+        };
+        store.archive(&[leaving]).await.unwrap();
+        store.delete(&[(LEFT.into(), "likes tea".into())]).await.unwrap();
+        Home { _dir: dir, config }
+    }
+
+    async fn open(home: &Home) -> Store {
+        Store::open(&home.config.lancedb_uri).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_faded_memory_comes_back_whole_and_does_not_fade_again_at_once() {
+        let home = home(Departure::Faded, None).await;
+        let store = open(&home).await;
+        let memory = memory(LEFT, "likes tea", 0.14);
+        let mut trace = rebased(None, &memory, &home.config, day() - chrono::TimeDelta::days(60));
+        trace.base = 0.8;
+        trace.run = "run-1".into();
+        store.put_traces(&[trace]).await.unwrap();
+
+        let restored = restore(&home.config, "aaaaaaaa", day()).await.unwrap();
+        assert_eq!((restored.reason, restored.run.as_str()), (Departure::Faded, "run-1"));
+        let live = store.rows("main").await.unwrap().memories;
+        let back = live.iter().find(|memory| memory.id == LEFT).unwrap();
+        assert_eq!((back.text.as_str(), back.importance), ("likes tea", 0.8));
+        assert_eq!(back.created_at, memory.created_at);
+        assert_eq!(store.vectors(&[LEFT.into()]).await.unwrap()[LEFT], [0.6, 0.8]);
+        assert!(store.archived_all("main").await.unwrap().is_empty());
+        let trace = store.traces().await.unwrap().traces.remove(LEFT).unwrap();
+        assert_eq!((trace.base, trace.written, trace.clock), (0.8, 0.8, day()));
+    }
+
+    #[tokio::test]
+    async fn a_superseded_memory_names_the_successor_that_still_says_it() {
+        let home = home(Departure::Superseded, Some(OTHER)).await;
+        let restored = restore(&home.config, LEFT, day()).await.unwrap();
+        assert_eq!(restored.successor.map(|memory| memory.id).as_deref(), Some(OTHER));
+    }
+
+    #[tokio::test]
+    async fn a_live_id_is_refused_and_nothing_changes() {
+        let home = home(Departure::Faded, None).await;
+        let store = open(&home).await;
+        store.insert(&[new_row(memory(LEFT, "likes tea", 0.5))]).await.unwrap();
+        let version = store.version().await.unwrap();
+        let refused = restore(&home.config, LEFT, day()).await.unwrap_err();
+        assert!(matches!(refused, Error::Restore(RestoreError::Live { .. })), "{refused}");
+        assert_eq!(store.version().await.unwrap(), version);
+        assert_eq!(store.archived_all("main").await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_restore_that_was_killed_before_its_last_step_is_ended_by_the_next() {
+        let home = home(Departure::Faded, None).await;
+        let store = open(&home).await;
+        let memory = memory(LEFT, "likes tea", 0.14);
+        store.put_traces(&[rebased(None, &memory, &home.config, day())]).await.unwrap();
+        store.insert(&[new_row(memory)]).await.unwrap();
+        restore(&home.config, LEFT, day()).await.unwrap();
+        assert!(store.archived_all("main").await.unwrap().is_empty());
+        assert_eq!(store.rows("main").await.unwrap().memories.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn unknown_and_ambiguous_ids_are_told() {
+        let home = home(Departure::Faded, None).await;
+        let store = open(&home).await;
+        let leaving = Leaving {
+            id: OTHER.into(),
+            text: "likes tea and coffee".into(),
+            reason: Departure::Faded,
+            successor: None,
+            run: "run-2".into(),
+            at: 0,
+        };
+        store.archive(&[leaving]).await.unwrap();
+        let told = |id: &'static str| {
+            let config = home.config.clone();
+            async move { restore(&config, id, day()).await.unwrap_err().to_string() }
+        };
+        assert!(told("bbbb").await.contains("no memory in the archive"));
+        assert!(told("").await.contains("no memory in the archive"));
+        assert!(told("aaaaaaa").await.contains("2 memories"));
+    }
+
+    #[tokio::test]
+    async fn another_run_is_waited_for() {
+        let home = home(Departure::Faded, None).await;
+        let _lock = Lock::take(&home.config.state_dir()).unwrap();
+        assert_eq!(restore(&home.config, LEFT, day()).await.unwrap_err().exit_code(), 75);
+    }
+
+    #[tokio::test]
+    async fn a_vector_of_another_model_is_refused() {
+        let home = home(Departure::Faded, None).await;
+        let table = std::path::Path::new(&home.config.lancedb_uri).join("memories.lance");
+        std::fs::remove_dir_all(table).unwrap();
+        Store::create(&home.config.lancedb_uri, 3).await.unwrap();
+        let refused = restore(&home.config, LEFT, day()).await.unwrap_err();
+        assert!(
+            matches!(refused, Error::Restore(RestoreError::Dimension { vector: 2, table: 3, .. })),
+            "{refused}"
+        );
+        assert_eq!(refused.exit_code(), 78);
+    }
+}

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::config::{Config, ConfigError, EnvFile, Layers, Origin};
+use crate::config::{Config, ConfigError, EnvFile, Layers, Origin, VARIABLES, Variable, expand};
 use crate::error::Error;
 use crate::store::{Created, Store, StoreError};
 
@@ -36,21 +36,12 @@ const EXAMPLES: [(&str, &str); 3] = [
     ("dreamer-example-note.md", include_str!("../examples/episodes/note.md")),
 ];
 
-/// What a person may have set to choose an embedder, and what the example chooses where nobody has.
-const EMBEDDER: [(&str, Option<&str>); 5] = [
-    ("DREAMER_EMBEDDING_PROVIDER", Some("builtin")),
-    ("DREAMER_BUILTIN_MODEL", Some("lexical")),
-    ("OPENAI_BASE_URL", None),
-    ("OPENAI_EMBEDDING_MODEL", None),
-    ("OPENAI_API_KEY", None),
-];
-/// The same for the language model.
-const LANGUAGE_MODEL: [(&str, Option<&str>); 4] = [
-    ("DREAMER_LLM_PROVIDER", Some("extractive")),
-    ("OPENAI_BASE_URL", None),
-    ("OPENAI_LLM_MODEL", None),
-    ("OPENAI_API_KEY", None),
-];
+/// What a person sets to choose an embedder.
+const EMBEDDER: [&str; 4] =
+    ["DREAMER_EMBEDDING_PROVIDER", "OPENAI_BASE_URL", "OPENAI_EMBEDDING_MODEL", "OPENAI_API_KEY"];
+/// What a person sets to choose a language model.
+const LANGUAGE_MODEL: [&str; 4] =
+    ["DREAMER_LLM_PROVIDER", "OPENAI_BASE_URL", "OPENAI_LLM_MODEL", "OPENAI_API_KEY"];
 
 /// Whether setup adds the example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +87,8 @@ pub struct Report {
     pub home: PathBuf,
     /// Whether the next command has to name the home.
     pub must_name_home: bool,
+    /// The settings file the next command has to name.
+    pub env_file: Option<PathBuf>,
 }
 
 impl Report {
@@ -129,6 +122,7 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
     let mut report = Report {
         home: config.home.clone(),
         must_name_home: matches!(layers.get("DREAMER_HOME"), Some((_, Origin::Flag))),
+        env_file: layers.env_file.clone(),
         ..Report::default()
     };
     make_folders(&config, &mut report)?;
@@ -144,35 +138,59 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
     Ok(report)
 }
 
-/// What goes into the home's settings file: what the process was told for this setup and would not be told again, so
-/// that the next night uses the same models; for the example, models that need nothing where none were chosen.
+/// What goes into the home's settings file: what the environment of this setup says and the next night's may not, so
+/// that it uses the same models and folders; for the example, models that need nothing where none were chosen.
 fn choices(layers: &Layers, example: Example) -> Vec<(&'static str, String)> {
+    let mut choices = kept(layers);
+    if example == Example::No || layers.env_file.is_some() {
+        return choices;
+    }
     // A key that happens to be in the environment is not a choice: the example sends nothing anywhere.
-    let is_chosen = |name: &str| match layers.get(name) {
-        Some((_, Origin::Environment)) => name != "OPENAI_API_KEY",
+    let is_chosen = |name: &&str| match layers.get(name) {
+        Some((_, Origin::Environment)) => *name != "OPENAI_API_KEY",
         found => found.is_some(),
     };
-    let mut choices = Vec::new();
-    for group in [&EMBEDDER[..], &LANGUAGE_MODEL[..]] {
-        let group_is_chosen = group.iter().any(|(name, _)| is_chosen(name));
-        for (name, offline) in group {
-            let value = match layers.get(name) {
-                Some((value, Origin::Environment)) if *name != "OPENAI_API_KEY" => Some(value),
-                None if example == Example::Wanted && !group_is_chosen => *offline,
-                _ => None,
-            };
-            if let Some(value) = value.filter(|_| choices.iter().all(|(chosen, _)| chosen != name)) {
-                choices.push((*name, value.to_string()));
-            }
+    let is_builtin = match layers.get("DREAMER_EMBEDDING_PROVIDER") {
+        Some((provider, _)) => provider.eq_ignore_ascii_case("builtin"),
+        None if EMBEDDER.iter().any(is_chosen) => false,
+        None => {
+            choices.push(("DREAMER_EMBEDDING_PROVIDER", "builtin".to_string()));
+            true
         }
+    };
+    if is_builtin && layers.get("DREAMER_BUILTIN_MODEL").is_none() {
+        choices.push(("DREAMER_BUILTIN_MODEL", "lexical".to_string()));
+    }
+    if !LANGUAGE_MODEL.iter().any(is_chosen) {
+        choices.push(("DREAMER_LLM_PROVIDER", "extractive".to_string()));
     }
     choices
+}
+
+/// What the environment says, without secrets and the home itself; paths independent of the working directory.
+fn kept(layers: &Layers) -> Vec<(&'static str, String)> {
+    let is_kept = |variable: &&Variable| !variable.secret && variable.name != "DREAMER_HOME";
+    VARIABLES
+        .iter()
+        .filter(is_kept)
+        .filter_map(|variable| match layers.get(variable.name) {
+            Some((value, Origin::Environment)) => Some((variable.name, value)),
+            _ => None,
+        })
+        .map(|(name, value)| match name {
+            "DREAMER_EPISODES_DIR" | "DREAMER_LANCEDB_URI" if !value.contains("://") => {
+                (name, expand(value, layers).display().to_string())
+            }
+            _ => (name, value.to_string()),
+        })
+        .collect()
 }
 
 /// The layers as the next command will see them: with the home's settings file, if there is none yet.
 fn with_choices(layers: &Layers, choices: &[(&'static str, String)]) -> Layers {
     let mut layers = layers.clone();
-    if let Some(path) = layers.home().map(|home| home.join(".env")).filter(|path| !path.exists()) {
+    let is_read = |path: &PathBuf| layers.env_file.is_none() && !path.exists();
+    if let Some(path) = layers.home().map(|home| home.join(".env")).filter(is_read) {
         let values = choices.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
         layers.files.push(EnvFile { path, values });
     }
@@ -360,4 +378,214 @@ fn create_new(path: &Path, text: &str, mode: u32) -> Result<bool, SetupError> {
     };
     file.write_all(text.as_bytes()).map_err(failed)?;
     Ok(true)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::memory::{Category, Memory, Partition};
+    use crate::store::{Inherit, NewRow};
+
+    fn now() -> DateTime<Utc> {
+        "2026-03-10T21:30:00Z".parse().unwrap()
+    }
+
+    fn layers(dir: &Path, more: &[(&str, &str)]) -> Layers {
+        let mut layers = Layers::of(more);
+        layers.flags.insert("DREAMER_HOME".into(), dir.join("home").to_str().unwrap().into());
+        layers.working_dir = dir.to_owned();
+        layers.with_files(None).unwrap()
+    }
+
+    /// Every file below a folder with its content.
+    fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().map(Result::unwrap);
+        entries
+            .filter(|entry| entry.file_type().is_file())
+            .map(|entry| (entry.path().to_owned(), fs::read(entry.path()).unwrap()))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn the_example_needs_no_further_settings_and_no_network() {
+        let dir = tempfile::tempdir().unwrap();
+        let report = setup(&layers(dir.path(), &[]), Example::Wanted, now()).await.unwrap();
+        assert_eq!(report.open, None);
+        let (config, _) = Config::resolve(&layers(dir.path(), &[])).unwrap();
+        assert!(config.check_night().is_ok(), "the next command finds the settings by itself");
+        assert_eq!(config.embedding_model(), "lexical");
+        assert_eq!(Store::open(&config.lancedb_uri).await.unwrap().dim(), 1024);
+        let names: Vec<_> = files(&config.episodes_dir);
+        assert_eq!(names.len(), 3);
+        let first = String::from_utf8(names[0].1.clone()).unwrap();
+        assert!(names[0].0.ends_with("2026-03-10-dreamer-example-1.md"));
+        assert!(first.starts_with("# Session: 2026-03-10 20:00:00 UTC\n"), "{first}");
+        assert!(first.contains("agent:main:main") && !first.contains('{'));
+    }
+
+    #[tokio::test]
+    async fn a_second_time_changes_nothing_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        setup(&layers(dir.path(), &[]), Example::Wanted, now()).await.unwrap();
+        let before = files(dir.path());
+        let tomorrow = now() + TimeDelta::days(1);
+        let report = setup(&layers(dir.path(), &[]), Example::Wanted, tomorrow).await.unwrap();
+        assert_eq!(files(dir.path()), before);
+        assert!(report.lines.iter().all(|line| line.starts_with("exists")), "{:?}", report.lines);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn home_settings_and_episodes_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        setup(&layers(dir.path(), &[]), Example::Wanted, now()).await.unwrap();
+        let mode = |path: &str| fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("home"), mode("home/.env")), (0o700, 0o600));
+    }
+
+    #[tokio::test]
+    async fn a_home_for_real_episodes_says_what_is_still_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let report = setup(&layers(dir.path(), &[]), Example::No, now()).await.unwrap();
+        assert!(report.open.unwrap().starts_with("OPENAI_API_KEY"));
+        let written = fs::read_to_string(dir.path().join("home/.env")).unwrap();
+        assert_eq!(written, TEMPLATE);
+        assert!(files(&dir.path().join("home/episodes")).is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_the_environment_chose_is_kept_for_the_next_night_but_never_a_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = [
+            ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1"),
+            ("OPENAI_EMBEDDING_MODEL", "text-embedding-3-large"),
+            ("OPENAI_LLM_MODEL", "a model"),
+            ("OPENAI_API_KEY", "sk-very-secret"),
+        ];
+        let report = setup(&layers(dir.path(), &set), Example::Wanted, now()).await.unwrap();
+        assert!(!format!("{report:?}").contains("secret"));
+        let written = fs::read_to_string(dir.path().join("home/.env")).unwrap();
+        assert!(
+            !written.contains("secret") && !written.contains("\nDREAMER_EMBEDDING_PROVIDER"),
+            "{written}"
+        );
+        let (config, _) = Config::resolve(&layers(dir.path(), &[])).unwrap();
+        assert_eq!(config.embedding_model(), "text-embedding-3-large");
+        assert_eq!(config.openai.llm_model, "a model");
+        assert_eq!(Store::open(&config.lancedb_uri).await.unwrap().dim(), 3072);
+    }
+
+    #[tokio::test]
+    async fn folders_are_kept_too_and_a_half_chosen_embedder_is_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = [("DREAMER_LANCEDB_URI", "home/db"), ("DREAMER_EMBEDDING_PROVIDER", "builtin")];
+        setup(&layers(dir.path(), &set), Example::Wanted, now()).await.unwrap();
+        let (config, _) = Config::resolve(&layers(dir.path(), &[])).unwrap();
+        assert_eq!(Path::new(&config.lancedb_uri), dir.path().join("home/db"));
+        assert!(config.check_night().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_named_settings_file_is_what_the_next_command_needs_too() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(
+            dir.path().join("my.env"),
+            "DREAMER_EMBEDDING_PROVIDER=builtin\nDREAMER_BUILTIN_MODEL=lexical\nDREAMER_LLM_PROVIDER=extractive\n",
+        )
+        .unwrap();
+        let mut layers = Layers { working_dir: dir.path().into(), ..Layers::default() };
+        layers.flags.insert("DREAMER_HOME".into(), "home".into());
+        let layers = layers.with_files(Some(Path::new("my.env"))).unwrap();
+        let report = setup(&layers, Example::Wanted, now()).await.unwrap();
+        assert_eq!((report.open, report.env_file), (None, Some(dir.path().join("my.env"))));
+    }
+
+    #[tokio::test]
+    async fn a_key_in_the_environment_alone_does_not_send_the_example_anywhere() {
+        let dir = tempfile::tempdir().unwrap();
+        setup(&layers(dir.path(), &[("OPENAI_API_KEY", "sk-x")]), Example::Wanted, now()).await.unwrap();
+        let (config, _) = Config::resolve(&layers(dir.path(), &[("OPENAI_API_KEY", "sk-x")])).unwrap();
+        assert_eq!(config.embedding_model(), "lexical");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_model_asks_for_its_dimension_before_anything_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = [("OPENAI_EMBEDDING_MODEL", "nomic-embed-text"), ("OPENAI_BASE_URL", "http://127.0.0.1:9")];
+        let error = setup(&layers(dir.path(), &set), Example::No, now()).await.unwrap_err();
+        assert!(error.to_string().contains("DREAMER_EMBEDDING_DIM"), "{error}");
+        assert_eq!(error.exit_code(), 78);
+        assert!(!dir.path().join("home").exists());
+        let set = [&set[..], &[("DREAMER_EMBEDDING_DIM", "768")]].concat();
+        setup(&layers(dir.path(), &set), Example::No, now()).await.unwrap();
+        let uri = dir.path().join("home/lancedb");
+        assert_eq!(Store::open(uri.to_str().unwrap()).await.unwrap().dim(), 768);
+    }
+
+    #[tokio::test]
+    async fn the_example_never_goes_to_a_gateway_or_among_real_memories() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("notes");
+        let set = [("DREAMER_EPISODES_DIR", outside.to_str().unwrap())];
+        let error = setup(&layers(dir.path(), &set), Example::Wanted, now()).await.unwrap_err();
+        assert!(error.to_string().contains("gateway") && error.exit_code() == 78, "{error}");
+        assert!(!outside.exists() && !dir.path().join("home").exists());
+
+        let builtin = [("DREAMER_EMBEDDING_PROVIDER", "builtin"), ("DREAMER_BUILTIN_MODEL", "lexical")];
+        setup(&layers(dir.path(), &builtin), Example::No, now()).await.unwrap();
+        let store = Store::open(dir.path().join("home/lancedb").to_str().unwrap()).await.unwrap();
+        let memory = Memory {
+            id: "7d4b7c0e-1f0a-4b57-9a53-3f1d2a0c9e11".into(),
+            text: "real".into(),
+            importance: 0.7,
+            category: Category::Fact,
+            created_at: 0,
+            partition: Partition::of_agent("main"),
+        };
+        let mut vector = vec![0.0; 1024];
+        vector[0] = 1.0;
+        store
+            .insert(&[NewRow { memory, vector, inherit: Inherit::Nothing, only_if: Vec::new() }])
+            .await
+            .unwrap();
+        let error = setup(&layers(dir.path(), &[]), Example::Wanted, now()).await.unwrap_err();
+        assert!(error.to_string().contains("holds memories"), "{error}");
+    }
+
+    #[test]
+    fn the_template_names_every_variable_this_build_reads_and_no_other() {
+        let named: Vec<&str> = TEMPLATE
+            .lines()
+            .filter_map(|line| line.strip_prefix('#').unwrap_or(line).split_once('='))
+            .map(|(name, _)| name)
+            .filter(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
+            .collect();
+        let known: Vec<&str> = VARIABLES.iter().map(|v| v.name).collect();
+        assert_eq!(named, known);
+    }
+
+    #[test]
+    fn the_template_shows_the_defaults_and_sets_nothing() {
+        for line in TEMPLATE.lines() {
+            assert!(line.is_empty() || line.starts_with('#'), "{line} would set something");
+        }
+        for (name, default) in VARIABLES.iter().filter_map(|v| Some((v.name, v.default?))) {
+            assert!(TEMPLATE.contains(&format!("\n#{name}={default}\n")), "{name}={default}");
+        }
+    }
+
+    #[test]
+    fn chosen_values_stand_in_the_template_and_survive_being_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let odd = r#"it's "q" $HOME \ # end"#;
+        let text =
+            env_file(&[("OPENAI_LLM_MODEL", odd.into()), ("DREAMER_LLM_PROVIDER", "extractive".into())]);
+        fs::write(dir.path().join(".env"), text).unwrap();
+        let layers = Layers { working_dir: dir.path().into(), ..Layers::default() }.with_files(None).unwrap();
+        assert_eq!(layers.get("OPENAI_LLM_MODEL").unwrap().0, odd);
+        assert_eq!(layers.get("DREAMER_LLM_PROVIDER").unwrap().0, "extractive");
+        assert_eq!(layers.files[0].values.len(), 2);
+    }
 }

@@ -57,6 +57,8 @@ pub struct Layers {
     pub environment: BTreeMap<String, String>,
     /// The `.env` files, the strongest first.
     pub files: Vec<EnvFile>,
+    /// The one file that replaces both `.env` files, if the person named one.
+    pub env_file: Option<PathBuf>,
     /// What relative paths are relative to.
     pub working_dir: PathBuf,
     /// What `~` stands for.
@@ -113,6 +115,7 @@ impl Layers {
             let text = std::fs::read(&path)
                 .map_err(|source| ConfigError::ReadEnvFile { path: path.clone(), source })?;
             self.files.push(parse_env_file(&path, &text)?);
+            self.env_file = Some(path);
             return Ok(self);
         }
         let here = self.working_dir.join(".env");

@@ -22,12 +22,15 @@ pub(crate) fn setup(report: &Report) -> String {
     if report.must_name_home {
         let _ = write!(command, " --home {}", shell_word(&report.home));
     }
+    if let Some(file) = &report.env_file {
+        let _ = write!(command, " --env-file {}", shell_word(file));
+    }
     match &report.open {
         None => {
             let _ = writeln!(text, "next     {command} --verbose");
         }
         Some(open) => {
-            let settings = report.home.join(".env");
+            let settings = report.env_file.clone().unwrap_or_else(|| report.home.join(".env"));
             let _ = writeln!(text, "open     {open}");
             let _ = writeln!(text, "next     edit {}, then: {command} --verbose", shell_word(&settings));
         }
