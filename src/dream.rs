@@ -21,7 +21,7 @@ use crate::plan::{DreamPlan, Phase, Run, RunId};
 use crate::privacy::{Privacy, is_loopback};
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::openai::{OpenAiChat, OpenAiEmbedder};
-use crate::providers::{Embedder, Reasoner, Thresholds, local};
+use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, local};
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
@@ -192,8 +192,11 @@ pub async fn dream_with(
         known.rows.len()
     ));
 
-    check_model(&night, &known, &material).await?;
-    let mut plan = plan(&night, &known, &material, &journal, warnings).await?;
+    let mut plan = match check_model(&night, &known, &material).await {
+        Ok(()) => plan(&night, &known, &material, &journal, warnings).await?,
+        Err(Error::Provider(error)) => held_back(&night, &known, &material, &journal, warnings, &error),
+        Err(error) => return Err(error),
+    };
     plan.report.cost = spent(models);
     plan.report.elapsed_ms = started.elapsed().as_millis() as u64;
 
@@ -263,6 +266,30 @@ async fn plan(
         warnings,
     };
     Ok(build(night, found))
+}
+
+/// The plan where the embedder cannot be reached: everything waits, and the log says why.
+fn held_back(
+    night: &Night<'_>,
+    known: &Remembered,
+    material: &Material,
+    journal: &Journal,
+    warnings: Vec<String>,
+    error: &ProviderError,
+) -> DreamPlan {
+    let compressed = nrem::hold_everything(night, material, error);
+    let (rem, recalls, archived_vectors) = Default::default();
+    let found = build::Found {
+        known,
+        material,
+        compressed: &compressed,
+        rem: &rem,
+        recalls: &recalls,
+        archived_vectors: &archived_vectors,
+        journal,
+        warnings,
+    };
+    build::build_held_back(night, found)
 }
 
 /// Applies the plan, writes the dream log, and ends the run.

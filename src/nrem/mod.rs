@@ -97,6 +97,8 @@ pub struct Compressed {
 }
 
 impl Compressed {
+    /// Gives chunks a fate. Where a chunk has several drafts the weightier fate counts: what must be tried again, then
+    /// what was learned, then the rest.
     fn settle<'a>(
         &mut self,
         chunks: impl IntoIterator<Item = &'a Chunk>,
@@ -105,9 +107,23 @@ impl Compressed {
         why: &str,
     ) {
         for chunk in chunks {
-            let why = why.to_owned();
-            self.fates.insert(chunk.digest.clone(), ChunkFate { fate, nights, why });
+            let known = self.fates.get(&chunk.digest).map(|known| known.fate);
+            if known.is_none_or(|known| weight(fate) >= weight(known)) {
+                let why = why.to_owned();
+                self.fates.insert(chunk.digest.clone(), ChunkFate { fate, nights, why });
+            }
         }
+    }
+}
+
+fn weight(fate: Fate) -> u8 {
+    match fate {
+        Fate::Noise | Fate::Excluded => 0,
+        Fate::RawOnly | Fate::PassedOver => 1,
+        Fate::PendingReview => 2,
+        Fate::Reinforced | Fate::Merged => 3,
+        Fate::Stored => 4,
+        Fate::HeldBack => 5,
     }
 }
 
@@ -209,6 +225,13 @@ fn without_secrets(night: &Night<'_>, chunk: &Chunk) -> Chunk {
         headings: chunk.headings.iter().map(|text| night.privacy.to_store(text)).collect(),
         ..chunk.clone()
     }
+}
+
+/// Everything waits: the embedder cannot be reached, so nothing may be compared or written tonight.
+pub fn hold_everything(night: &Night<'_>, material: &Material, error: &ProviderError) -> Compressed {
+    let mut compressed = Compressed::default();
+    hold_back(&material.chunks, error, &night.nights_before, &mut compressed);
+    compressed
 }
 
 fn hold_back(

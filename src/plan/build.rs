@@ -58,6 +58,18 @@ pub fn build(night: &Night<'_>, found: Found<'_>) -> DreamPlan {
     building.finish()
 }
 
+/// The plan of a night that may write nothing but what it held back, because no model could be asked.
+pub fn build_held_back(night: &Night<'_>, found: Found<'_>) -> DreamPlan {
+    let mut building = Building::new(night, &found);
+    building.record_fates();
+    let live = found.known.rows.len();
+    let mut plan = building.plan;
+    plan.report.live = (live, live);
+    plan.report.rem = RemCounts::default();
+    plan.report.status = status_of(&plan);
+    plan
+}
+
 struct Building<'a> {
     night: &'a Night<'a>,
     found: &'a Found<'a>,

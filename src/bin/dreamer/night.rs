@@ -1,18 +1,62 @@
 //! The night and `apply`, from flags to printed outcome.
 
+use std::time::Instant;
+
+use chrono::Utc;
 use dreamer::config::Config;
+use dreamer::dream::{self, Mode, Options};
+use dreamer::report::{DreamReport, Status, dream_log, story, summary};
 
 use crate::args::Night;
-use crate::failure::Failure;
+use crate::failure::{Failure, print};
 
 /// Dreams.
-pub(crate) async fn dream(config: &Config, _night: &Night) -> Result<u8, Failure> {
-    config.check_night()?;
-    Ok(0)
+pub(crate) async fn dream(config: &Config, night: &Night) -> Result<u8, Failure> {
+    let mode = match (night.nrem_only, night.rem_only) {
+        (true, _) => Mode::NremOnly,
+        (_, true) => Mode::RemOnly,
+        _ => Mode::Full,
+    };
+    let options = Options { mode, dry_run: night.dry_run, if_due: night.if_due };
+    let report = dream::dream(config, options, Utc::now(), Instant::now()).await?;
+    tell(config, &report, night.json)
 }
 
 /// Carries out a dry run's plan.
-pub(crate) async fn apply(config: &Config, _run: &str, _json: bool) -> Result<u8, Failure> {
-    config.check_night()?;
+pub(crate) async fn apply(config: &Config, run: &str, json: bool) -> Result<u8, Failure> {
+    let report = dream::apply(config, run, Utc::now(), Instant::now()).await?;
+    tell(config, &report, json)
+}
+
+/// The story goes to the log, the data to stdout: the summary object, or the log of a dry run, or one line.
+fn tell(config: &Config, report: &DreamReport, json: bool) -> Result<u8, Failure> {
+    if report.status == Status::NotDue {
+        let reason = report.warnings.join("; ");
+        tracing::info!("not due: {reason}");
+        let told = if json { format!("{}\n", summary(report)) } else { format!("not due: {reason}\n") };
+        return print(&told).map(|()| 0);
+    }
+    for line in story(report) {
+        tracing::info!("{line}");
+    }
+    let text = match (json, report.status) {
+        (true, _) => format!("{}\n", summary(report)),
+        (false, Status::DryRun) => dream_log(report, &report.started.with_timezone(&config.timezone)),
+        (false, _) => format!(
+            "{}: {} new, {} said again, {} merged or consolidated, {} faded, {} chunks held back; {}\n",
+            report.status.as_str(),
+            report.created.len(),
+            report.strengthened.len(),
+            report.rem.merged + report.rem.consolidated,
+            report.rem.faded,
+            report.fates.get(&dreamer::state::journal::Fate::HeldBack).copied().unwrap_or(0),
+            report.dream_log.as_deref().unwrap_or("no dream log"),
+        ),
+    };
+    print(&text)?;
+    if let Some(why) = &report.failure {
+        crate::output::complain(&format!("could not finish the night: {why}"));
+        return Ok(1);
+    }
     Ok(0)
 }
