@@ -1,2 +1,3 @@
-#[test]
-fn t() {}
+//! Integration tests, one module a subject: every further binary would link LanceDB again.
+
+mod store;
