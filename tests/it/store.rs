@@ -261,6 +261,22 @@ async fn a_table_dreamer_creates_has_seven_columns_and_a_format_every_gateway_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_folder_may_have_any_name() {
+    let home = tempfile::tempdir().unwrap();
+    for name in ["with space", "数据", "50% off#1", "it's+\"q\"?x=1&b", "trailing/"] {
+        let folder = home.path().join(name);
+        let uri = folder.to_str().unwrap();
+        assert_eq!(Store::create(uri, 3).await.unwrap(), Created::New, "{name}");
+        assert!(folder.join("memories.lance").is_dir(), "{name}");
+        let store = Store::open(uri).await.unwrap();
+        store.insert(&[new_row(memory("a", "one"), 3, Inherit::Nothing)]).await.unwrap();
+        let row = store.rows(AGENT).await.unwrap().memories.remove(0);
+        assert_eq!(store.archive(&[leaving(&row, "r")]).await.unwrap(), written(&["a"]), "{name}");
+        assert_eq!(store.archived_all(AGENT).await.unwrap().len(), 1, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_opened_is_an_error_and_leaves_nothing_behind() {
     let home = tempfile::tempdir().unwrap();
     let missing = home.path().join("nothing");
