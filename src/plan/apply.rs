@@ -31,10 +31,8 @@ pub struct Applied {
 /// # Errors
 /// When the database cannot be read or the folder cannot be written.
 pub async fn store_before_images(plan: &DreamPlan, store: &Store, folder: &Path) -> Result<(), Error> {
-    let mut memories: Vec<String> = plan.leaving.iter().map(|leaving| leaving.id.clone()).collect();
-    memories.extend(plan.importance.iter().map(|change| change.id.clone()));
-    memories.sort();
-    memories.dedup();
+    // The old importance of rows that only decay stands in the plan: their vectors need no copy.
+    let memories: Vec<String> = plan.leaving.iter().map(|leaving| leaving.id.clone()).collect();
     let traces: Vec<String> = plan.traces.iter().map(|trace| trace.id.clone()).collect();
     let touched = Touched { memories: &memories, archived: &plan.unarchive, traces: &traces };
     Ok(store.before_images(touched, folder).await?)

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use ::lance::deps::datafusion::arrow::ipc::{reader::StreamReader, writer::StreamWriter};
 use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-
 use serde::{Deserialize, Serialize};
 
 use super::lance::{Store, vector_type};
-use super::memories::{Carrier, NewRow, addresses_of, build, check_dimension, live, new_rows, unique};
+use super::memories::{addresses_of, live, vectors_by_id};
+use super::new_row::{Carrier, NewRow, new_rows};
 use super::rows::{self, Columns, Ownerless, Reading, Vectors, number_at, text_at};
-use super::table::{View, unreadable};
+use super::table::{View, unique, unreadable};
 use super::{ARCHIVE, MEMORIES, Outcome, StoreError};
 use crate::memory::{Archived, Departure};
 
@@ -95,7 +95,9 @@ impl Store {
         let batch = view.take(&addresses, true).await?;
         let leaving: Vec<&Leaving> = addresses.iter().map(|address| due[address]).collect();
         let archive = View::new(ARCHIVE, self.ours_or_create(ARCHIVE, schema(self.dim())).await?);
-        let rows = archive_rows(&archive.schema(), &batch, &leaving).await?;
+        // The archive of a table that was made anew for another model.
+        archive.check_dimension(&leaving[0].id, view.dim())?;
+        let rows = archive_rows(&archive, &batch, &leaving)?;
         archive.upsert(rows).await?;
         Ok(outcome)
     }
@@ -106,15 +108,19 @@ impl Store {
     /// # Errors
     /// When a table cannot be read or written, or a vector is of the wrong length.
     pub async fn archive_new(&self, rows: &[(NewRow, Leaving)]) -> Result<Outcome, StoreError> {
+        let mut outcome = Outcome::default();
+        if rows.is_empty() {
+            return Ok(outcome);
+        }
         let there = match self.archive_view().await? {
             Some(archive) => runs(&archive).await?,
             None => HashMap::new(),
         };
-        let mut outcome = Outcome::default();
+        let memories = View::new(MEMORIES, self.latest_memories().await?);
         let mut due: Vec<&(NewRow, Leaving)> = Vec::new();
         for pair in unique(rows, |(row, _)| &row.memory.id) {
             let id = pair.0.memory.id.clone();
-            check_dimension(ARCHIVE, self.dim(), &id, &pair.0.vector)?;
+            memories.check_dimension(&id, pair.0.vector.len())?;
             if there.contains_key(&id) {
                 outcome.already.push(id);
             } else {
@@ -125,12 +131,11 @@ impl Store {
         if due.is_empty() {
             return Ok(outcome);
         }
-        let memories = View::new(MEMORIES, self.latest_memories().await?);
         let rows: Vec<&NewRow> = due.iter().map(|(row, _)| row).collect();
-        let batch = new_rows(&memories.schema(), &rows, &vec![None; rows.len()])?;
+        let batch = new_rows(&memories, &rows, &vec![None; rows.len()])?;
         let leaving: Vec<&Leaving> = due.iter().map(|(_, leaving)| leaving).collect();
         let archive = View::new(ARCHIVE, self.ours_or_create(ARCHIVE, schema(self.dim())).await?);
-        archive.upsert(archive_rows(&archive.schema(), &batch, &leaving).await?).await?;
+        archive.upsert(archive_rows(&archive, &batch, &leaving)?).await?;
         Ok(outcome)
     }
 
@@ -162,7 +167,7 @@ impl Store {
     pub async fn archived_vectors(&self, ids: &[String]) -> Result<HashMap<String, Vec<f32>>, StoreError> {
         let Some(view) = self.archive_view().await? else { return Ok(HashMap::new()) };
         let batch = view.take(&addresses_of(&view, ids).await?, true).await?;
-        super::memories::vectors_by_id(&batch).map_err(unreadable(ARCHIVE))
+        vectors_by_id(&batch).map_err(unreadable(ARCHIVE))
     }
 
     /// Removes rows from the archive, in one commit, or in none if none of them is there: they came back, or never
@@ -182,9 +187,8 @@ impl Store {
             list.push(id.clone());
         }
         if !outcome.written.is_empty() {
-            let batch = build(&view.schema(), &["id"], |field| {
-                rows::text_column(field, outcome.written.iter().cloned())
-            })?;
+            let batch =
+                view.build(&["id"], |field| rows::text_column(field, outcome.written.iter().cloned()))?;
             view.delete_matching(&["id"], batch).await?;
         }
         Ok(outcome)
@@ -257,14 +261,15 @@ fn departure(word: Option<&str>) -> Departure {
 }
 
 /// Live rows as archive rows, in the same order.
-async fn archive_rows(
-    schema: &Schema,
+fn archive_rows(
+    archive: &View,
     batch: &RecordBatch,
     leaving: &[&Leaving],
 ) -> Result<RecordBatch, StoreError> {
     let read = unreadable(MEMORIES);
     let vectors = Vectors::of(batch).map_err(&read)?;
     let extra = pack(batch).map_err(&read)?;
+    let schema = archive.schema();
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let column = |field: &Field| -> Result<ArrayRef, ArrowError> {
         let own = leaving.iter();
@@ -289,7 +294,7 @@ async fn archive_rows(
             }
         }
     };
-    build(schema, &names, column)
+    archive.build(&names, column)
 }
 
 /// The columns unknown to us, one Arrow IPC stream a row; nothing where the table has none.

@@ -2,18 +2,16 @@
 //! was read, touches nothing else, and done twice equals done once.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, Field, Schema};
-use serde::{Deserialize, Serialize};
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use serde_json::{Map, Value};
 
 use super::lance::Store;
 use super::rows::{self, Columns, Ownerless, Reading, SENTINEL, Vectors, number_at, text_at};
-use super::table::{View, addresses, unreadable};
+use super::table::{View, addresses, unique, unreadable};
 use super::{MEMORIES, Outcome, StoreError};
-use crate::memory::{Category, Memory};
+use crate::memory::Memory;
 
 /// What `memories` holds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,30 +22,6 @@ pub struct Rows {
     pub ownerless: usize,
     /// Rows without an id or a text. Never touched.
     pub unreadable: usize,
-}
-
-/// Where a new row takes the values from that no [`Memory`] has: scope and the columns unknown to us.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Inherit {
-    /// From nowhere: NULL.
-    Nothing,
-    /// From a live row, by id.
-    Row(String),
-    /// From the archive, by id.
-    Archived(String),
-}
-
-/// A row to insert.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NewRow {
-    /// What it says.
-    pub memory: Memory,
-    /// Its vector, as long as the table's.
-    pub vector: Vec<f32>,
-    /// Where the other columns' values come from.
-    pub inherit: Inherit,
-    /// Ids and texts, as read, of the rows it rests on: if one of them is gone or has another text, it is not written.
-    pub only_if: Vec<(String, String)>,
 }
 
 /// A live row as it is now.
@@ -98,7 +72,7 @@ pub(super) async fn addresses_of(view: &View, ids: &[String]) -> Result<Vec<u64>
 }
 
 impl Store {
-    async fn memories_view(&self) -> Result<View, StoreError> {
+    pub(super) async fn memories_view(&self) -> Result<View, StoreError> {
         Ok(View::new(MEMORIES, self.latest_memories().await?))
     }
 
@@ -160,21 +134,27 @@ impl Store {
     pub async fn set_importance(&self, changes: &[(String, f64, String)]) -> Result<Outcome, StoreError> {
         let view = self.memories_view().await?;
         let live = live(&view).await?;
+        let changes: Vec<&(String, f64, String)> = unique(changes, |change| &change.0).collect();
+        let schema = view.schema();
+        let stored = schema
+            .field_with_name("importance")
+            .and_then(|field| rows::as_stored(field, changes.iter().map(|change| change.1)))
+            .map_err(unreadable(MEMORIES))?;
         let mut outcome = Outcome::default();
         let mut due: Vec<&(String, f64, String)> = Vec::new();
-        for change @ (id, importance, text) in unique(changes, |change| &change.0) {
+        for (place, change) in changes.into_iter().enumerate() {
+            let (id, _, text) = change;
             match live.get(id) {
                 None => outcome.gone.push(id.clone()),
                 Some(row) if row.text != *text => outcome.changed.push(id.clone()),
-                Some(row) if row.importance.map(f64::to_bits) == Some(importance.to_bits()) => {
+                Some(row) if row.importance == number_at(stored.as_ref(), place) => {
                     outcome.already.push(id.clone());
                 }
                 Some(_) => due.push(change),
             }
         }
         if !due.is_empty() {
-            let schema = view.schema();
-            let batch = build(&schema, &["id", "text", "importance"], |field| match field.name().as_str() {
+            let batch = view.build(&["id", "text", "importance"], |field| match field.name().as_str() {
                 "id" => rows::text_column(field, due.iter().map(|change| change.0.clone())),
                 "text" => rows::text_column(field, due.iter().map(|change| change.2.clone())),
                 _ => rows::number_column(field, due.iter().map(|change| Some(change.1))),
@@ -206,8 +186,7 @@ impl Store {
         if due.is_empty() {
             return Ok(outcome);
         }
-        let schema = view.schema();
-        let batch = build(&schema, &["id", "text"], |field| match field.name().as_str() {
+        let batch = view.build(&["id", "text"], |field| match field.name().as_str() {
             "id" => rows::text_column(field, due.iter().map(|row| row.0.clone())),
             _ => rows::text_column(field, due.iter().map(|row| row.1.clone())),
         })?;
@@ -220,209 +199,6 @@ impl Store {
         }
         Ok(outcome)
     }
-
-    /// Inserts rows in one commit, or in none if nothing is new. A row whose id exists is left as it is; a row that
-    /// rests on rows which are not as they were read is not written.
-    ///
-    /// # Errors
-    /// Before anything is written: a vector of the wrong length, or a required column nobody has a value for.
-    /// Else when the table cannot be read or written; [`StoreError::Contended`] when trying later helps.
-    pub async fn insert(&self, new: &[NewRow]) -> Result<Outcome, StoreError> {
-        let view = self.memories_view().await?;
-        for row in new {
-            check_dimension(MEMORIES, self.dim(), &row.memory.id, &row.vector)?;
-        }
-        let live = live(&view).await?;
-        let mut outcome = Outcome::default();
-        let mut due: Vec<&NewRow> = Vec::new();
-        for row in unique(new, |row| &row.memory.id) {
-            let as_read = |(id, text): &(String, String)| live.get(id).is_some_and(|row| row.text == *text);
-            if live.contains_key(&row.memory.id) {
-                outcome.already.push(row.memory.id.clone());
-            } else if row.only_if.iter().all(as_read) {
-                due.push(row);
-            } else {
-                outcome.changed.push(row.memory.id.clone());
-            }
-        }
-        if !due.is_empty() {
-            let carriers = self.carriers(&view, &live, &due).await?;
-            let batch = new_rows(&view.schema(), &due, &carriers)?;
-            view.append(batch).await?;
-            outcome.written = due.iter().map(|row| row.memory.id.clone()).collect();
-        }
-        Ok(outcome)
-    }
-
-    /// For each new row, the row it inherits from.
-    async fn carriers(
-        &self,
-        view: &View,
-        live: &HashMap<String, Live>,
-        due: &[&NewRow],
-    ) -> Result<Vec<Option<Carrier>>, StoreError> {
-        let mut from_rows: Vec<u64> = Vec::new();
-        let mut from_archive: Vec<String> = Vec::new();
-        for row in due {
-            match &row.inherit {
-                Inherit::Nothing => {}
-                Inherit::Row(id) => from_rows.extend(live.get(id).map(|row| row.address)),
-                Inherit::Archived(id) => from_archive.push(id.clone()),
-            }
-        }
-        from_rows.sort_unstable();
-        from_rows.dedup();
-        let live_batch = view.take(&from_rows, false).await?;
-        let live_carriers = Carrier::by_id(&live_batch).map_err(unreadable(MEMORIES))?;
-        let archived = self.archived_carriers(&from_archive).await?;
-        let find = |row: &&NewRow| match &row.inherit {
-            Inherit::Nothing => None,
-            Inherit::Row(id) => live_carriers.get(id).cloned(),
-            Inherit::Archived(id) => archived.get(id).cloned(),
-        };
-        Ok(due.iter().map(find).collect())
-    }
-}
-
-/// A row whose values a new row takes over, one cell a column.
-#[derive(Clone)]
-pub(super) struct Carrier {
-    cells: HashMap<String, ArrayRef>,
-}
-
-impl Carrier {
-    pub(super) fn of_row(batch: &RecordBatch, row: usize) -> Self {
-        let schema = batch.schema();
-        let cells = schema.fields().iter().zip(batch.columns());
-        Self { cells: cells.map(|(field, column)| (field.name().clone(), column.slice(row, 1))).collect() }
-    }
-
-    pub(super) fn with(mut self, other: Self) -> Self {
-        self.cells.extend(other.cells);
-        self
-    }
-
-    fn by_id(batch: &RecordBatch) -> Result<HashMap<String, Self>, ArrowError> {
-        let id = rows::strings(batch, "id")?;
-        let rows = (0..batch.num_rows())
-            .filter_map(|row| text_at(id.as_ref(), row).map(|id| (id, Self::of_row(batch, row))));
-        Ok(rows.collect())
-    }
-
-    fn cell(&self, column: &str) -> Option<ArrayRef> {
-        self.cells.get(column).cloned()
-    }
-
-    fn text(&self, column: &str) -> Option<String> {
-        let batch = self.single(column)?;
-        text_at(rows::strings(&batch, column).ok()?.as_ref(), 0)
-    }
-
-    fn number(&self, column: &str) -> Option<f64> {
-        let batch = self.single(column)?;
-        number_at(rows::numbers(&batch, column).ok()?.as_ref(), 0)
-    }
-
-    fn single(&self, column: &str) -> Option<RecordBatch> {
-        self.cell(column).and_then(|cell| RecordBatch::try_from_iter([(column, cell)]).ok())
-    }
-}
-
-/// The batch to append, column by column as the live table has them.
-pub(super) fn new_rows(
-    schema: &Schema,
-    due: &[&NewRow],
-    carriers: &[Option<Carrier>],
-) -> Result<RecordBatch, StoreError> {
-    for field in schema.fields() {
-        let has_value = |carrier: &Option<Carrier>| {
-            carrier
-                .as_ref()
-                .and_then(|carrier| carrier.cell(field.name()))
-                .is_some_and(|cell| cell.is_valid(0))
-        };
-        let ours = rows::KNOWN.contains(&field.name().as_str()) && field.name() != "scope";
-        if !ours && !field.is_nullable() && !carriers.iter().all(has_value) {
-            return Err(StoreError::Required { column: field.name().clone() });
-        }
-    }
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    build(schema, &names, |field| new_column(field, due, carriers))
-}
-
-fn new_column(field: &Field, due: &[&NewRow], carriers: &[Option<Carrier>]) -> Result<ArrayRef, ArrowError> {
-    let pairs = || due.iter().map(|row| &row.memory).zip(carriers);
-    let carrier_text = |carrier: &Option<Carrier>| carrier.as_ref().and_then(|c| c.text(field.name()));
-    match field.name().as_str() {
-        "id" => rows::text_column(field, pairs().map(|(memory, _)| memory.id.clone())),
-        "text" => rows::text_column(field, pairs().map(|(memory, _)| memory.text.clone())),
-        "vector" => rows::vector_column(field, due.iter().map(|row| Some(row.vector.as_slice()))),
-        "importance" => rows::number_column(field, pairs().map(|(memory, _)| Some(memory.importance))),
-        "agentId" => rows::text_column(field, pairs().map(|(memory, _)| memory.partition.agent.clone())),
-        // A word of the gateway's that reads as `Other` comes back as it was.
-        "category" => rows::text_column(
-            field,
-            pairs().map(|(memory, carrier)| {
-                carrier_text(carrier)
-                    .filter(|word| Category::from_word(word) == memory.category)
-                    .unwrap_or_else(|| memory.category.as_str().to_string())
-            }),
-        ),
-        // So does a time with a fraction.
-        "createdAt" => rows::number_column(
-            field,
-            pairs().map(|(memory, carrier)| {
-                let stored = carrier.as_ref().and_then(|carrier| carrier.number(field.name()));
-                #[allow(clippy::cast_precision_loss)]
-                let own = memory.created_at as f64;
-                stored.filter(|stored| rows::millis(*stored) == memory.created_at).or(Some(own))
-            }),
-        ),
-        "scope" if pairs().any(|(memory, _)| memory.partition.scope.is_some()) => rows::text_column(
-            field,
-            pairs().map(|(memory, carrier)| memory.partition.scope.clone().or_else(|| carrier_text(carrier))),
-        ),
-        name => {
-            let cells: Vec<Option<ArrayRef>> =
-                carriers.iter().map(|carrier| carrier.as_ref().and_then(|c| c.cell(name))).collect();
-            rows::carried_column(field, &cells)
-        }
-    }
-}
-
-/// A batch of some columns of a table, in the table's order and types.
-pub(super) fn build(
-    schema: &Schema,
-    names: &[&str],
-    column: impl Fn(&Field) -> Result<ArrayRef, ArrowError>,
-) -> Result<RecordBatch, StoreError> {
-    let fields: Vec<Arc<Field>> =
-        schema.fields().iter().filter(|field| names.contains(&field.name().as_str())).cloned().collect();
-    let write = |error: ArrowError| StoreError::Write { table: MEMORIES, source: error.into() };
-    let columns = fields.iter().map(|field| column(field)).collect::<Result<Vec<_>, _>>().map_err(write)?;
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(write)
-}
-
-/// Refuses a vector that is not as long as the table's.
-pub(super) fn check_dimension(
-    table: &'static str,
-    expected: usize,
-    id: &str,
-    vector: &[f32],
-) -> Result<(), StoreError> {
-    if vector.len() == expected {
-        return Ok(());
-    }
-    Err(StoreError::Dimension { table, id: id.to_string(), expected, got: vector.len() })
-}
-
-/// The first of each key: LanceDB refuses a source with repeated keys.
-pub(super) fn unique<'a, T>(
-    items: &'a [T],
-    key: impl Fn(&'a T) -> &'a String,
-) -> impl Iterator<Item = &'a T> {
-    let mut seen = HashSet::new();
-    items.iter().filter(move |item| seen.insert(key(item)))
 }
 
 /// Vectors of a batch by id, null ones left out.

@@ -8,6 +8,7 @@ mod archive;
 mod lance;
 mod memories;
 mod neighbours;
+mod new_row;
 mod raw;
 mod rows;
 mod snapshot;
@@ -18,8 +19,9 @@ use std::path::PathBuf;
 
 pub use archive::Leaving;
 pub use lance::{Created, Store};
-pub use memories::{Inherit, NewRow, Rows};
+pub use memories::Rows;
 pub use neighbours::{Neighbour, Query};
+pub use new_row::{Inherit, NewRow};
 pub use snapshot::{Before, Image, Touched, read_before};
 pub use traces::Traces;
 

@@ -9,7 +9,6 @@ use futures::TryStreamExt;
 use ndarray::{Array2, ArrayView2};
 
 use super::lance::Store;
-use super::memories::check_dimension;
 use super::rows::{self, Ownerless, SENTINEL, Vectors, norm, text_at};
 use super::table::{Step, View, failed, unreadable};
 use super::{MEMORIES, StoreError};
@@ -54,7 +53,7 @@ impl Store {
     ) -> Result<Vec<Vec<Neighbour>>, StoreError> {
         let view = View::new(MEMORIES, self.latest_memories().await?);
         let search = Search::new(queries, floor, limit, default_agent, Ownerless::Nobodys);
-        search.run(&view, self.dim()).await
+        search.run(&view).await
     }
 
     /// The same over the archive; [`Store::archived`] knows why the neighbours left.
@@ -70,7 +69,7 @@ impl Store {
     ) -> Result<Vec<Vec<Neighbour>>, StoreError> {
         let Some(view) = self.archive_view().await? else { return Ok(vec![Vec::new(); queries.len()]) };
         let search = Search::new(queries, floor, limit, default_agent, Ownerless::Defaults);
-        search.run(&view, self.dim()).await
+        search.run(&view).await
     }
 
     /// Ids of memories whose vector no similarity can be computed with (null, zero or not a number): the gateway
@@ -81,7 +80,7 @@ impl Store {
     pub async fn unusable_vectors(&self) -> Result<Vec<String>, StoreError> {
         let view = View::new(MEMORIES, self.latest_memories().await?);
         let mut unusable = Vec::new();
-        stream(&view, self.dim(), |batch| {
+        stream(&view, |batch| {
             let (id, vectors) = (rows::strings(batch, "id")?, Vectors::of(batch)?);
             for row in 0..batch.num_rows() {
                 let usable = vectors.as_ref().and_then(|vectors| vectors.at(row)).and_then(norm).is_some();
@@ -98,7 +97,6 @@ impl Store {
 /// Hands every batch of the columns a comparison needs to `visit`, in no particular order.
 async fn stream(
     view: &View,
-    dim: usize,
     mut visit: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
 ) -> Result<(), StoreError> {
     let read = |source| failed(view.name, Step::Read, lancedb::Error::Lance { source });
@@ -109,7 +107,7 @@ async fn stream(
         .collect();
     let mut scanner = view.dataset.scan();
     scanner.project(&columns).map_err(read)?;
-    scanner.batch_size((BATCH_NUMBERS / dim.max(1)).clamp(64, 8192)).scan_in_order(false);
+    scanner.batch_size((BATCH_NUMBERS / view.dim().max(1)).clamp(64, 8192)).scan_in_order(false);
     let mut batches = scanner.try_into_stream().await.map_err(read)?;
     while let Some(batch) = batches.try_next().await.map_err(read)? {
         visit(&batch).map_err(unreadable(view.name))?;
@@ -119,6 +117,7 @@ async fn stream(
 
 struct Search<'q> {
     queries: &'q [Query],
+    groups: Vec<Group<'q>>,
     floor: f32,
     limit: usize,
     default_agent: &'q str,
@@ -136,28 +135,28 @@ impl<'q> Search<'q> {
         ownerless: Ownerless,
     ) -> Self {
         let found = vec![Vec::new(); queries.len()];
-        Self { queries, floor: floor.0, limit, default_agent, ownerless, found }
+        Self { queries, groups: groups(queries), floor: floor.0, limit, default_agent, ownerless, found }
     }
 
-    async fn run(mut self, view: &View, dim: usize) -> Result<Vec<Vec<Neighbour>>, StoreError> {
+    async fn run(mut self, view: &View) -> Result<Vec<Vec<Neighbour>>, StoreError> {
         for query in self.queries {
             let id = query.exclude.as_deref().unwrap_or("a query");
-            check_dimension(view.name, dim, id, &query.vector)?;
+            view.check_dimension(id, query.vector.len())?;
         }
         if self.queries.is_empty() || self.limit == 0 {
             return Ok(self.found);
         }
-        let unit = self.unit_queries(dim);
-        stream(view, dim, |batch| self.compare(&unit, batch)).await?;
+        let unit = self.unit_queries(view.dim());
+        stream(view, |batch| self.compare(&unit, batch)).await?;
         for found in &mut self.found {
             best(found, self.limit);
         }
         Ok(self.found)
     }
 
-    /// One query a row, divided by its norm; one that has none stays zero and finds nothing.
+    /// One query a row, divided by its norm; one that has none is not a number, so that it finds nothing.
     fn unit_queries(&self, dim: usize) -> Array2<f32> {
-        let mut unit = Array2::zeros((self.queries.len(), dim));
+        let mut unit = Array2::from_elem((self.queries.len(), dim), f32::NAN);
         for (query, mut row) in self.queries.iter().zip(unit.rows_mut()) {
             if let Some(norm) = norm(&query.vector) {
                 row.iter_mut().zip(&query.vector).for_each(|(to, from)| *to = from / norm);
@@ -171,26 +170,45 @@ impl<'q> Search<'q> {
         let shape = (batch.num_rows(), vectors.dim());
         let rows_of_batch = ArrayView2::from_shape(shape, vectors.flat())
             .map_err(|error| ArrowError::ComputeError(error.to_string()))?;
-        let products = unit.dot(&rows_of_batch.t());
-        let columns = Owners::of(batch, self.default_agent, self.ownerless)?;
+        let products = rows_of_batch.dot(&unit.t());
+        let owners = Owners::of(batch, self.default_agent, self.ownerless)?;
         for row in 0..batch.num_rows() {
-            let Some((id, agent, scope)) = columns.at(row) else { continue };
+            let Some((id, agent, scope)) = owners.at(row) else { continue };
+            let asks =
+                |group: &&Group| group.partition.agent == agent && group.partition.scope.as_deref() == scope;
+            let Some(group) = self.groups.iter().find(asks) else { continue };
             let Some(length) = vectors.at(row).and_then(norm) else { continue };
-            for (place, query) in self.queries.iter().enumerate() {
-                let similarity = products[(place, row)] / length;
-                let ours = query.partition.agent == agent && query.partition.scope.as_deref() == scope;
-                if !ours || query.exclude.as_deref() == Some(id) || !(similarity >= self.floor) {
-                    continue;
-                }
-                let found = &mut self.found[place];
-                found.push(Neighbour { id: id.to_string(), similarity: Similarity(similarity.min(1.0)) });
-                if found.len() >= self.limit.saturating_mul(4).max(1024) {
-                    best(found, self.limit);
+            for &query in &group.queries {
+                let similarity = products[(row, query)] / length;
+                if similarity >= self.floor && self.queries[query].exclude.as_deref() != Some(id) {
+                    let similarity = Similarity(similarity.clamp(-1.0, 1.0));
+                    let found = &mut self.found[query];
+                    found.push(Neighbour { id: id.to_string(), similarity });
+                    if found.len() >= self.limit.saturating_mul(4).max(1024) {
+                        best(found, self.limit);
+                    }
                 }
             }
         }
         Ok(())
     }
+}
+
+/// The queries of one partition, by their place.
+struct Group<'q> {
+    partition: &'q Partition,
+    queries: Vec<usize>,
+}
+
+fn groups(queries: &[Query]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for (place, query) in queries.iter().enumerate() {
+        match groups.iter_mut().find(|group| *group.partition == query.partition) {
+            Some(group) => group.queries.push(place),
+            None => groups.push(Group { partition: &query.partition, queries: vec![place] }),
+        }
+    }
+    groups
 }
 
 /// Who the rows of a batch belong to.

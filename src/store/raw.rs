@@ -8,9 +8,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use chrono::DateTime;
 
 use super::lance::{Store, vector_type};
-use super::memories::{build, check_dimension};
 use super::rows::{self, Vectors, number_at, text_at};
-use super::table::{View, unreadable};
+use super::table::{View, check_dimension, unreadable};
 use super::{Outcome, RAW, StoreError};
 use crate::memory::{RawMemory, Source};
 
@@ -57,7 +56,7 @@ impl Store {
     /// [`StoreError::Contended`] when trying later helps.
     pub async fn put_raw(&self, raw: &[RawMemory]) -> Result<Outcome, StoreError> {
         for memory in raw {
-            check_dimension(RAW, self.dim(), &memory.id, &memory.vector)?;
+            check_dimension(RAW, self.dim(), &memory.id, memory.vector.len())?;
         }
         let stored: HashMap<String, RawMemory> =
             self.raw_all().await?.into_iter().map(|memory| (memory.id.clone(), memory)).collect();
@@ -70,7 +69,9 @@ impl Store {
             .partition(|memory| stored.get(&memory.id).is_some_and(|old| same(old, memory)));
         if !due.is_empty() {
             let view = View::new(RAW, self.ours_or_create(RAW, schema(self.dim())).await?);
-            let batch = build(&view.schema(), &NAMES, |field| column(field, &due))?;
+            // The raw memories of a table that was made anew for another model.
+            view.check_dimension(&due[0].id, self.dim())?;
+            let batch = view.build(&NAMES, |field| column(field, &due))?;
             view.upsert(batch).await?;
         }
         let ids = |list: Vec<&RawMemory>| list.into_iter().map(|memory| memory.id.clone()).collect();

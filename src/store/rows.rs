@@ -250,6 +250,15 @@ pub(super) fn number_column(
     }
 }
 
+/// The numbers that come back when `values` are written to a column of the type of `field`.
+pub(super) fn as_stored(
+    field: &Field,
+    values: impl Iterator<Item = f64>,
+) -> Result<Option<Float64Array>, ArrowError> {
+    let column = number_column(field, values.map(Some))?;
+    numbers(&RecordBatch::try_from_iter([(field.name(), column)])?, field.name())
+}
+
 /// A column of the type of `field` put together from one cell a row: a one-value array, or nothing for NULL. A cell
 /// of a type that cannot become the field's is NULL.
 pub(super) fn carried_column(field: &Field, cells: &[Option<ArrayRef>]) -> Result<ArrayRef, ArrowError> {

@@ -2,7 +2,7 @@
 //! not depend on LanceDB keeping old versions, and put nothing on a table the gateway owns.
 //! Who may throw them away, and when, is decided elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,8 @@ impl Store {
             None => RecordBatch::new_empty(std::sync::Arc::new(Schema::empty())),
         };
         let mut traces: Vec<Trace> = self.traces().await?.traces.into_values().collect();
-        traces.retain(|trace| touched.traces.contains(&trace.id));
+        let wanted: HashSet<&String> = touched.traces.iter().collect();
+        traces.retain(|trace| wanted.contains(&trace.id));
         traces.sort_by(|a, b| a.id.cmp(&b.id));
 
         fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;

@@ -7,7 +7,6 @@ use arrow_array::{ArrayRef, Int32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::lance::Store;
-use super::memories::build;
 use super::rows::{self, text_at};
 use super::table::{View, unreadable};
 use super::{Outcome, StoreError, TRACES};
@@ -79,7 +78,7 @@ impl Store {
         if !due.is_empty() {
             let view = View::new(TRACES, self.ours_or_create(TRACES, schema()).await?);
             let names = ["id", "agentId", "digest", "trace", "format"];
-            let batch = build(&view.schema(), &names, |field| match field.name().as_str() {
+            let batch = view.build(&names, |field| match field.name().as_str() {
                 "id" => rows::text_column(field, due.iter().map(|(trace, _)| trace.id.clone())),
                 "agentId" => rows::text_column(field, due.iter().map(|(trace, _)| trace.agent.clone())),
                 "digest" => rows::text_column(field, due.iter().map(|(trace, _)| trace.digest.clone())),
@@ -100,7 +99,7 @@ impl Store {
         let due: Vec<String> = ids.iter().filter(|id| stored.contains(*id)).cloned().collect();
         let Some(dataset) = self.ours(TRACES).await?.filter(|_| !due.is_empty()) else { return Ok(()) };
         let view = View::new(TRACES, dataset);
-        let batch = build(&view.schema(), &["id"], |field| rows::text_column(field, due.iter().cloned()))?;
+        let batch = view.build(&["id"], |field| rows::text_column(field, due.iter().cloned()))?;
         view.delete_matching(&["id"], batch).await
     }
 
