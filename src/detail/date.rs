@@ -182,7 +182,7 @@ pattern!(WEEKDAY_JA, r"(?:(先週|来週|今週)の?)?([月火水木金土日])�
 pattern!(WEEKDAY_KO, r"(?:(지난\s?주|다음\s?주|이번\s?주)\s*)?([월화수목금토일])요일");
 pattern!(
     RELATIVE,
-    r"(?i)\b(?:the\s+)?(day after tomorrow|day before yesterday|today|tonight|yesterday|last night|tomorrow|(?:last|this|next)\s+(?:week|month|year)|heute|gestern|hier soir|demain|aujourd'hui|hoy|ayer)\b"
+    r"(?i)\b(?:the\s+)?(day after tomorrow|day before yesterday|today|tonight|yesterday|last night|tomorrow|(?:last|this|next)\s+(?:weekend|week|month|year)|heute|gestern|hier soir|demain|aujourd'hui|hoy|ayer)\b"
 );
 pattern!(
     AGO,
@@ -415,11 +415,15 @@ fn relative(word: &str, said_on: Option<NaiveDate>) -> Option<Vec<Date>> {
         "day before yesterday" | "前天" | "一昨日" | "おととい" | "그저께" => ("day", -2),
         "大后天" => ("day", 3),
         "大前天" => ("day", -3),
-        "last week" | "上周" | "上星期" | "上个星期" | "先週" | "지난주" => ("whole week", -1),
-        "this week" | "这周" | "本周" | "这星期" | "这个星期" | "今週" | "이번주" => {
+        "last week" | "last weekend" | "上周" | "上星期" | "上个星期" | "先週" | "지난주" => {
+            ("whole week", -1)
+        }
+        "this week" | "this weekend" | "这周" | "本周" | "这星期" | "这个星期" | "今週" | "이번주" => {
             ("whole week", 0)
         }
-        "next week" | "下周" | "下星期" | "下个星期" | "来週" | "다음주" => ("whole week", 1),
+        "next week" | "next weekend" | "下周" | "下星期" | "下个星期" | "来週" | "다음주" => {
+            ("whole week", 1)
+        }
         "last month" | "上个月" | "先月" | "지난달" => ("month", -1),
         "this month" | "这个月" | "本月" | "今月" | "이번달" => ("month", 0),
         "next month" | "下个月" | "来月" | "다음달" => ("month", 1),

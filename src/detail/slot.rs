@@ -1,5 +1,8 @@
 //! One swapped slot in the same sentence frame: "Indent Go files with tabs" and "… with four spaces".
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::language::{is_han, is_hangul, is_kana, normalise};
@@ -12,53 +15,28 @@ const SLOTS: usize = 3;
 /// Words that carry no content of their own.
 const EMPTY: &str = " a an the is are was were be been am has have had do does did to of in on at by for with from as and or but that this it its his her their our my your he she they we you i not no so then there will would can could should may might must also very too just about into over under user users who which what when where how if than up out off all any every each der das ein eine ist und für auf le la les de du des et est un une el los las y es en con para 的 了 在 是 和 与 也 都 就 很 着 过 把 被 由 从 到 对 个 有 这 那 它 他 她 我 你 于 里 中 上 下 之 而 及 を は が に で と も の へ や か ね よ た て し い だ です ます する した して ";
 
+static EMPTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| EMPTY.split_whitespace().collect());
+
 /// Groups of words that say the same.
+#[rustfmt::skip]
 const SYNONYMS: &[&[&str]] = &[
-    &[
-        "like", "likes", "love", "loves", "prefer", "prefers", "enjoy", "enjoys", "favour", "favors", "best",
-        "fond",
-    ],
-    &["buy", "bought", "purchase", "purchased"],
-    &["big", "large", "huge"],
-    &["small", "little", "tiny"],
-    &["quick", "fast", "rapid"],
-    &["begin", "begins", "start", "starts", "began", "started"],
-    &["stop", "stopped", "quit", "ceased"],
-    &["film", "films", "movie", "movies"],
-    &["job", "work", "position"],
-    &["works", "employed", "working"],
-    &["choose", "chose", "chosen", "picked", "selected", "decided"],
-    &["use", "uses", "using", "utilises", "employs"],
-    &["called", "named"],
-    &["fix", "fixed", "repaired", "resolved"],
-    &["kids", "children"],
-    &["mum", "mom", "mother"],
-    &["dad", "father"],
-    &["phone", "telephone"],
-    &["every", "each", "all", "any"],
-    &["repo", "repository"],
-    &["error", "fault", "failure"],
-    &["wants", "wishes", "would"],
-    &["lives", "resides"],
-    &["speaks", "talks"],
-    &["meeting", "sync"],
-    &["must", "should", "needs", "has"],
-    &["say", "says", "said", "told", "tells"],
-    &["forbidden", "prohibited", "banned", "disallowed"],
-    &["allowed", "permitted"],
-    &["mode", "theme"],
-    &["team", "group"],
-    &["car", "automobile"],
-    &["喜欢", "喜爱", "偏好", "爱"],
-    &["使用", "采用", "用"],
-    &["模式", "主题"],
-    &["所有", "任何", "全部", "一切", "每个"],
-    &["禁止", "不要", "不得", "不能"],
-    &["生日", "出生", "生于"],
-    &["birthday", "born"],
-    &["仓库", "代码仓库"],
-    &["好む", "好き", "好きだ"],
-    &["선호한다", "좋아한다"],
+    &["like", "likes", "love", "loves", "prefer", "prefers", "enjoy", "enjoys", "favours", "favors", "best", "fond", "want", "wants"],
+    &["buy", "bought", "purchase", "purchased"], &["big", "large", "huge"], &["small", "little", "tiny"], &["quick", "fast", "rapid"],
+    &["begin", "begins", "start", "starts", "began", "started"], &["stop", "stopped", "quit", "ceased"],
+    &["film", "films", "movie", "movies"], &["job", "work", "position"], &["works", "employed", "working"],
+    &["choose", "chose", "chosen", "picked", "selected", "decided"], &["use", "uses", "using", "utilises", "employs"],
+    &["called", "named"], &["fix", "fixed", "repaired", "resolved"], &["kids", "children"], &["mum", "mom", "mother"],
+    &["dad", "father"], &["phone", "telephone"], &["every", "each", "all", "any"], &["repo", "repository"],
+    &["error", "fault", "failure"], &["lives", "resides"], &["speaks", "talks"], &["meeting", "sync"],
+    &["must", "should", "needs", "has"], &["say", "says", "said", "told", "tells"], &["never", "don't"],
+    &["forbidden", "prohibited", "banned", "disallowed"], &["allowed", "permitted"], &["mode", "theme"], &["team", "group"],
+    &["car", "automobile"], &["bike", "bicycle"], &["learning", "learns", "studies", "studying"], &["doctor", "physician"],
+    &["birthday", "born"], &["about", "roughly", "around", "approximately"], &["spouse", "partner"],
+    &["喜欢", "喜爱", "偏好", "爱", "爱好", "热爱"], &["使用", "采用", "用"], &["模式", "主题"], &["所有", "任何", "全部", "一切", "每个"],
+    &["禁止", "不要", "不得", "不能"], &["生日", "出生", "生于"], &["仓库", "代码仓库"], &["位", "名", "个"], &["有", "养"],
+    // What is left of 好きだ and 好む behind their common character.
+    &["好む", "好き", "好きだ", "きだ", "き", "む", "きです"],
+    &["선호한다", "좋아한다", "즐긴다"],
 ];
 
 /// The words of a text, normalised: Latin words, Korean words, runs of katakana, single Han and hiragana characters.
@@ -85,7 +63,7 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
 
 /// Whether a token carries content.
 pub(super) fn is_content(token: &str) -> bool {
-    !EMPTY.contains(&format!(" {token} "))
+    !EMPTY_WORDS.contains(token)
 }
 
 /// The values of the first slot that differs while the frame is the same. `None` when the frames differ, or when
@@ -95,19 +73,14 @@ pub(super) fn swapped(first: &str, second: &str) -> Option<(String, String)> {
     let hunks = hunks(&a, &b);
     let changed_a: usize = hunks.iter().map(|(x, _)| x.len()).sum();
     let changed_b: usize = hunks.iter().map(|(_, y)| y.len()).sum();
-    let content = |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).count();
-    let kept = content(&a).saturating_sub(hunks.iter().map(|(x, _)| content(x)).sum());
-    // The same frame: few slots, and at least half of the shorter text stands in both.
-    let shorter = a.len().min(b.len());
     let common = a.len() - changed_a;
-    if hunks.is_empty()
-        || hunks.len() > SLOTS
-        || common * 2 < shorter
-        || kept == 0
-        || changed_a.max(changed_b) > 2 * SLOT * SLOTS
-    {
+    // The same frame: one stretch of each text, or few and at least half of the shorter text stands in both.
+    let framed = hunks.len() == 1 && common > 0
+        || (1..=SLOTS).contains(&hunks.len()) && common * 2 >= a.len().min(b.len()) && common > 1;
+    if !framed || changed_a.max(changed_b) > 2 * SLOT * SLOTS {
         return None;
     }
+    let content = |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).count();
     let cjk = a.iter().any(|token| token.chars().any(|c| is_han(c) || is_kana(c)));
     // A word in Han or kana is about two tokens.
     let most = if cjk { 2 * SLOT } else { SLOT };
@@ -133,7 +106,9 @@ pub(super) fn reordered(first: &str, second: &str) -> Option<(String, String)> {
     let (mut x, mut y) = (a.clone(), b.clone());
     x.sort();
     y.sort();
-    (x == y && a != b).then(|| (a.join(" "), b.join(" ")))
+    // A phrase moved from the end to the front says the same ("on Sundays the office is closed").
+    let rotated = || (0..a.len()).any(|shift| a[shift..].iter().chain(&a[..shift]).eq(&b));
+    (x == y && a != b && !rotated()).then(|| (a.join(" "), b.join(" ")))
 }
 
 /// The stretches in which two token lists differ, by longest common subsequence.

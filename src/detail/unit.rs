@@ -71,7 +71,7 @@ pub(super) fn of(word: &str) -> Unit {
         UNITS.iter().find(|(_, _, names)| names.contains(&word)).map(|&(unit, factor, _)| (unit, factor))
     };
     let singular = |end: &&str| word.strip_suffix(*end).filter(|stem| stem.len() >= 3).and_then(find);
-    find(&word).or_else(|| ["s", "n", "en", "e"].iter().find_map(|end| singular(&end)))
+    find(&word).or_else(|| ["s", "n", "en", "e"].iter().find_map(|end| singular(end)))
 }
 
 /// Whether it is a unit of time in which even "one" is a statement: an hour, a month, but not "a second", "a day".
