@@ -151,6 +151,7 @@ macro_rules! pattern {
 pattern!(ISO, r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b");
 pattern!(DOTTED, r"\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b");
 pattern!(SLASHED, r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b");
+pattern!(SHORT, r"(?i)\b(?:on|by|until|before|due|since|is) (\d{1,2})/(\d{1,2})\b");
 pattern!(MONTH_DAY, r"(?i)\b(", MONTH, r")\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?");
 pattern!(
     DAY_MONTH,
@@ -255,12 +256,13 @@ fn take_written(text: &mut String, found: &mut BTreeSet<Date>) {
         |m: &Captures<'_>, group: usize| m.get(group).and_then(|part| part.as_str().parse::<i32>().ok());
     replace(text, &ISO, found, |m| calendar(year(m, 1), number(m, 2), number(m, 3)));
     replace(text, &DOTTED, found, |m| calendar(year(m, 3), number(m, 2), number(m, 1)));
-    replace(text, &SLASHED, found, |m| {
-        let (first, second) = (number(m, 1)?, number(m, 2)?);
-        // American order, unless it cannot be.
-        let (month, day) = if first > 12 { (second, first) } else { (first, second) };
-        calendar(year(m, 3), Some(month), Some(day))
-    });
+    // American order, unless it cannot be.
+    let slashed = |m: &Captures<'_>| match (number(m, 1)?, number(m, 2)?) {
+        (day, month) if day > 12 => calendar(year(m, 3), Some(month), Some(day)),
+        (month, day) => calendar(year(m, 3), Some(month), Some(day)),
+    };
+    replace(text, &SLASHED, found, slashed);
+    replace(text, &SHORT, found, slashed);
     replace(text, &MONTH_DAY, found, |m| calendar(year(m, 3), month_of(&m[1]), number(m, 2)));
     replace(text, &DAY_MONTH, found, |m| calendar(year(m, 3), month_of(&m[2]), number(m, 1)));
     replace(text, &MONTH_YEAR, found, |m| calendar(year(m, 2), month_of(&m[1]), None));
@@ -464,6 +466,7 @@ mod tests {
                     "Mar. 14",
                     "3월 14일",
                     "３月１４日",
+                    "due on 3/14",
                     "14. März",
                     "3月14号",
                 ][..],

@@ -37,7 +37,7 @@ pub enum Difference {
     Negation(Values),
     /// One speaks of a change.
     ChangeWord(Values),
-    /// Another value in the same sentence frame.
+    /// Another value in the same sentence frame, or one that only one of them states.
     SwappedSlot(Values),
 }
 
@@ -87,6 +87,12 @@ pub fn difference(
             // Numbers, dates and the like are equal by now, however they are written.
             let swapped = slot::swapped(&rest_a, &rest_b).or_else(|| slot::reordered(&rest_a, &rest_b));
             swapped.map(|(x, y)| Difference::SwappedSlot(values(Some(x), Some(y))))
+        })
+        .or_else(|| {
+            let more = slot::added(&rest_a, &rest_b)?;
+            let longer = slot::tokens(&rest_a).len() > slot::tokens(&rest_b).len();
+            let sides = if longer { values(Some(more), None) } else { values(None, Some(more)) };
+            Some(Difference::SwappedSlot(sides))
         })
 }
 
@@ -191,6 +197,11 @@ mod tests {
             ),
             ("Run `make test`", "Run `make check`", "identifier: make test / make check"),
             ("Due on 14 March", "Due on 15 March", "date: 03-14 / 03-15"),
+            (
+                "Alice lives there",
+                "Alice lives there with her parents and brother",
+                "value: nothing / with her parents and brother",
+            ),
             ("Alice manages Bob", "Bob manages Alice", "value: alice manages bob / bob manages alice"),
         ] {
             let found = difference(first, second, None, None).map(|found| found.to_string());

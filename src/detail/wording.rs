@@ -77,6 +77,7 @@ const OPPOSITES: &[(&[&str], &[&str])] = &[
     (&["buy", "buys", "bought", "买了", "购买"], &["sell", "sells", "sold", "卖了", "出售"]),
     (&["fixed", "resolved", "修复了", "已修复"], &["broken", "unfixed", "unresolved", "未修复"]),
     (&["on by default", "turned on", "switched on", "turn on"], &["off by default", "turned off", "switched off", "turn off"]),
+    (&["all", "every", "所有", "全部"], &["some", "few", "部分", "有些"]),
     (&["pass", "passes", "通过"], &["fail", "fails", "未通过"]),
 ];
 
@@ -102,6 +103,13 @@ const TENSES: &[(&str, &str)] = &[
     ("needs", "needed"),
 ];
 
+/// Any word of [`OPPOSITES`] or [`TENSES`].
+static OPPOSED: LazyLock<Regex> = LazyLock::new(|| {
+    let values = OPPOSITES.iter().flat_map(|(a, b)| a.iter().chain(*b).copied());
+    let verbs = TENSES.iter().flat_map(|&(now, then)| [now, then]);
+    compile(&values.chain(verbs).collect::<Vec<_>>().join("|"))
+});
+
 /// Whether the claim is denied: an odd reading aside, a word of negation stands outside a contrast.
 pub(super) fn is_negated(normal: &str) -> bool {
     let plain = CONTRAST.replace_all(normal, " ");
@@ -126,6 +134,10 @@ pub fn has_change_word(text: &str) -> bool {
 
 /// Two opposite words, or a present and a past, of which one text has the one and the other has the other.
 pub(super) fn opposites(first: &str, second: &str) -> Option<(&'static str, &'static str)> {
+    // Most texts hold no such word at all, and one pass tells so.
+    if !OPPOSED.is_match(first) || !OPPOSED.is_match(second) {
+        return None;
+    }
     let one = |text: &str, words: &[&'static str]| words.iter().copied().find(|word| has_word(text, word));
     let sides = |a: &[&'static str], b: &[&'static str]| match (
         one(first, a),
