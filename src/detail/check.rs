@@ -109,9 +109,9 @@ fn has_written(text: &str, written: &str) -> bool {
             let next = after.next();
             // "v2.3" does not stand in "v2.3.1", nor "a.com/x" in "a.com/x/y".
             let goes_on = matches!(next, Some('.' | '/' | '-')) && after.next().is_some_and(part);
-            !(before.is_some_and(part) && word.starts_with(part))
-                && !(next.is_some_and(part) && word.ends_with(part))
-                && !goes_on
+            let runs_on = before.is_some_and(part) && word.starts_with(part)
+                || next.is_some_and(part) && word.ends_with(part);
+            !runs_on && !goes_on
         })
     };
     if whole(text, &written) {

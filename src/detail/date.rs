@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::LazyLock;
 
-use chrono::{Datelike, Days, Months, NaiveDate, Weekday};
+use chrono::{Datelike, NaiveDate};
 use regex::{Captures, Regex};
 
 use super::numeral::han_value;
+use super::relative::{add_days, english_count, monday_of, relative, shifted};
 use super::{blank, compile};
 
 /// A date as far as a text states it.
@@ -151,6 +152,7 @@ macro_rules! pattern {
 pattern!(ISO, r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b");
 pattern!(DOTTED, r"\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b");
 pattern!(SLASHED, r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b");
+pattern!(SHORT, r"(?i)\b(?:on|by|until|before|due|since|is) (\d{1,2})/(\d{1,2})\b");
 pattern!(MONTH_DAY, r"(?i)\b(", MONTH, r")\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?");
 pattern!(
     DAY_MONTH,
@@ -182,7 +184,7 @@ pattern!(WEEKDAY_JA, r"(?:(先週|来週|今週)の?)?([月火水木金土日])�
 pattern!(WEEKDAY_KO, r"(?:(지난\s?주|다음\s?주|이번\s?주)\s*)?([월화수목금토일])요일");
 pattern!(
     RELATIVE,
-    r"(?i)\b(?:the\s+)?(day after tomorrow|day before yesterday|today|tonight|yesterday|last night|tomorrow|(?:last|this|next)\s+(?:week|month|year)|heute|gestern|hier soir|demain|aujourd'hui|hoy|ayer)\b"
+    r"(?i)\b(?:the\s+)?(day after tomorrow|day before yesterday|today|tonight|yesterday|last night|tomorrow|(?:last|this|next)\s+(?:weekend|week|month|year)|heute|gestern|hier soir|demain|aujourd'hui|hoy|ayer)\b"
 );
 pattern!(
     AGO,
@@ -255,12 +257,13 @@ fn take_written(text: &mut String, found: &mut BTreeSet<Date>) {
         |m: &Captures<'_>, group: usize| m.get(group).and_then(|part| part.as_str().parse::<i32>().ok());
     replace(text, &ISO, found, |m| calendar(year(m, 1), number(m, 2), number(m, 3)));
     replace(text, &DOTTED, found, |m| calendar(year(m, 3), number(m, 2), number(m, 1)));
-    replace(text, &SLASHED, found, |m| {
-        let (first, second) = (number(m, 1)?, number(m, 2)?);
-        // American order, unless it cannot be.
-        let (month, day) = if first > 12 { (second, first) } else { (first, second) };
-        calendar(year(m, 3), Some(month), Some(day))
-    });
+    // American order, unless it cannot be.
+    let slashed = |m: &Captures<'_>| match (number(m, 1)?, number(m, 2)?) {
+        (day, month) if day > 12 => calendar(year(m, 3), Some(month), Some(day)),
+        (month, day) => calendar(year(m, 3), Some(month), Some(day)),
+    };
+    replace(text, &SLASHED, found, slashed);
+    replace(text, &SHORT, found, slashed);
     replace(text, &MONTH_DAY, found, |m| calendar(year(m, 3), month_of(&m[1]), number(m, 2)));
     replace(text, &DAY_MONTH, found, |m| calendar(year(m, 3), month_of(&m[2]), number(m, 1)));
     replace(text, &MONTH_YEAR, found, |m| calendar(year(m, 2), month_of(&m[1]), None));
@@ -361,82 +364,6 @@ fn take_weekdays(
     });
 }
 
-fn monday_of(date: NaiveDate) -> NaiveDate {
-    date.week(Weekday::Mon).checked_first_day().unwrap_or(date)
-}
-
-fn add_days(date: NaiveDate, days: i64) -> Option<NaiveDate> {
-    let distance = Days::new(days.unsigned_abs());
-    if days < 0 { date.checked_sub_days(distance) } else { date.checked_add_days(distance) }
-}
-
-fn english_count(word: &str) -> Option<i64> {
-    let words = ["", "a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
-    let word = word.to_lowercase();
-    if word == "an" {
-        return Some(1);
-    }
-    word.parse().ok().or_else(|| words.iter().position(|name| *name == word).map(|place| place as i64))
-}
-
-/// The day, week, month or year so many units from the day it was said on.
-fn shifted(count: i64, unit: &str, said_on: Option<NaiveDate>) -> Option<Vec<Date>> {
-    let Some(said_on) = said_on else { return Some(vec![Date::Relative(format!("{unit}{count:+}"))]) };
-    let months = |count: i64| {
-        let distance = Months::new(u32::try_from(count.unsigned_abs()).ok()?);
-        if count < 0 { said_on.checked_sub_months(distance) } else { said_on.checked_add_months(distance) }
-    };
-    let date = match unit {
-        "day" => Date::day(add_days(said_on, count)?),
-        "week" => Date::day(add_days(said_on, count * 7)?),
-        "month" => months(count).map(|d| Date::Calendar {
-            year: Some(d.year()),
-            month: Some(d.month()),
-            day: None,
-        })?,
-        _ => {
-            Date::Calendar { year: Some(said_on.year() + i32::try_from(count).ok()?), month: None, day: None }
-        }
-    };
-    Some(vec![date])
-}
-
-fn relative(word: &str, said_on: Option<NaiveDate>) -> Option<Vec<Date>> {
-    let squeezed: String = word.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (unit, count) = match squeezed.as_str() {
-        "today" | "tonight" | "今天" | "今日" | "今晚" | "今早" | "今朝" | "きょう" | "오늘" | "heute"
-        | "aujourd'hui" | "hoy" => ("day", 0),
-        "yesterday" | "last night" | "昨天" | "昨日" | "昨晚" | "昨夜" | "きのう" | "어제" | "gestern"
-        | "hier soir" | "ayer" => ("day", -1),
-        "tomorrow" | "明天" | "明日" | "明早" | "明晚" | "あした" | "내일" | "demain" => {
-            ("day", 1)
-        }
-        "day after tomorrow" | "后天" | "明後日" | "あさって" | "모레" => ("day", 2),
-        "day before yesterday" | "前天" | "一昨日" | "おととい" | "그저께" => ("day", -2),
-        "大后天" => ("day", 3),
-        "大前天" => ("day", -3),
-        "last week" | "上周" | "上星期" | "上个星期" | "先週" | "지난주" => ("whole week", -1),
-        "this week" | "这周" | "本周" | "这星期" | "这个星期" | "今週" | "이번주" => {
-            ("whole week", 0)
-        }
-        "next week" | "下周" | "下星期" | "下个星期" | "来週" | "다음주" => ("whole week", 1),
-        "last month" | "上个月" | "先月" | "지난달" => ("month", -1),
-        "this month" | "这个月" | "本月" | "今月" | "이번달" => ("month", 0),
-        "next month" | "下个月" | "来月" | "다음달" => ("month", 1),
-        "last year" | "去年" | "昨年" | "작년" => ("year", -1),
-        "this year" | "今年" | "올해" => ("year", 0),
-        "next year" | "明年" | "来年" | "내년" => ("year", 1),
-        "前年" => ("year", -2),
-        "后年" => ("year", 2),
-        _ => return None,
-    };
-    match (unit, said_on) {
-        ("whole week", Some(said_on)) => Some(vec![Date::Week(add_days(monday_of(said_on), count * 7)?)]),
-        ("whole week", None) => Some(vec![Date::Relative(format!("week{count:+}"))]),
-        _ => shifted(count, unit, said_on),
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -460,6 +387,7 @@ mod tests {
                     "Mar. 14",
                     "3월 14일",
                     "３月１４日",
+                    "due on 3/14",
                     "14. März",
                     "3月14号",
                 ][..],

@@ -11,6 +11,7 @@ mod gazetteer;
 mod name;
 mod number;
 mod numeral;
+mod relative;
 mod slot;
 mod subject;
 mod unit;
@@ -91,4 +92,44 @@ fn compile(pattern: &str) -> Regex {
 fn blank(text: &mut String, range: Range<usize>) {
     let marks = "\u{1}".repeat(range.len());
     text.replace_range(range, &marks);
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_detail_is_taken_once_and_by_the_right_reader() {
+        let found = details(
+            "On 2026-03-14 at 9:00 Alice ran 5 km with v2.3 of `run it`, see https://example.com/7 and src/a1.rs, not \"The Long Run\".",
+            None,
+        );
+        let shown = |items: Vec<String>| items.join(" | ");
+        assert_eq!(shown(found.dates.iter().map(ToString::to_string).collect()), "2026-03-14");
+        assert_eq!(shown(found.times.iter().map(ToString::to_string).collect()), "09:00");
+        assert_eq!(shown(found.numbers.iter().map(ToString::to_string).collect()), "5000 m");
+        assert_eq!(shown(found.urls.iter().cloned().collect()), "https://example.com/7");
+        assert_eq!(shown(found.identifiers.iter().cloned().collect()), "run it | src/a1.rs | v2.3");
+        assert_eq!(shown(found.names.iter().cloned().collect()), "Alice | The Long Run");
+    }
+
+    #[test]
+    fn chinese_words_around_latin_ones_are_boundaries() {
+        let found = details("在2026-03-14用RTX4090跑了30分钟", None);
+        assert_eq!(found.dates.len(), 1);
+        assert_eq!(found.identifiers.iter().collect::<Vec<_>>(), ["RTX4090"]);
+        assert_eq!(found.numbers.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1800 s"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_can_be_read(text in "(\\PC|[0-9]|一|二|十|万|亿|点|半|月|日|年|周|前|后|next |last |May |ago |in |:|/|\\.){0,40}") {
+            let day = NaiveDate::from_ymd_opt(2026, 3, 11);
+            details(&text, day);
+            difference(&text, "三点 on 14 March", day, None);
+            same_subject(&text, "Alice");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! places by a short list and their endings in Chinese, Japanese and Korean.
 //! Two sets: *certain* names decide the draft check, *likely* ones are only hints.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -21,6 +21,8 @@ pub(super) struct Names {
 /// Words that open a sentence or are written with a capital and name nothing.
 const COMMON: &str = " a an the this that these those there here it its he she we they you i my your his her our their user users assistant ai ok okay yes no not never always use run set keep add make do does did don't avoid prefer prefers please remember remind if when while after before since until because although though however also and or but so then for from in on at by with without to of as is are was were be been has have had will would can could should may might must let today tomorrow yesterday now later once every each all any some most many few both either neither one two three four five six seven eight nine ten first second third last next new old good great nice hello hi hey thanks thank dear sorry sure well oh wow hmm what who where when why how which note notes todo project team meeting meetings release deploy deploys indent code file files test tests customer customers data memory people everyone someone nobody nothing everything something only just still even during about under over between into out up down off than not instead rather according based recently currently previously usually sometimes often maybe perhaps mr mrs ms dr prof sir madam mum mom dad monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december am pm spring summer autumn winter north south east west important warning never not must very again birthday christmas haha yeah alright actually besides lately anyway finally definitely feel see share believe goodbye companion speaking talking seeing makes life more less other another same such whenever wherever whether yet ich wir sie er es der die das ein eine mein und oder aber nicht le la les un une je nous vous il elle el los las yo usted ";
 
+static COMMON_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| COMMON.split_whitespace().collect());
+
 /// Verbs after which a capitalised first word is a person or a thing with a name.
 const NAMED_VERBS: &str = " lives lived works worked likes liked loves loved hates prefers preferred said says told asked wants wanted owns owned bought moved joined left plays played speaks studies teaches manages leads wrote called visited knows met gave got quit started stopped married plans drinks eats enjoys thinks needs uses decided moved runs wohnt arbeitet mag heißt habite aime travaille vive trabaja ";
 
@@ -36,7 +38,8 @@ const NOT_PEOPLE: &[&str] = &[
     "周末", "周年", "周围", "周边", "黄色", "黄油", "黄金", "何时", "何处", "何必", "曾经", "谢谢", "钱包",
     "孙子", "孙女", "石头", "夏天", "夏季", "江湖", "毛巾", "毛衣", "万一", "万岁", "林业", "叶子", "雷雨",
     "龙虾", "史上", "武器", "武术", "钟头", "唐朝", "宋朝", "汤圆", "马上", "杨树", "苏打", "陈旧", "李子",
-    "张开", "梁柱", "高兴", "莫名", "孔雀", "贺卡", "陶瓷", "顾客", "万能", "章节", "章程", "张力",
+    "张开", "梁柱", "高兴", "莫名", "孔雀", "贺卡", "陶瓷", "顾客", "万能", "章节", "章程", "张力", "外卖",
+    "了", "来", "过", "醒", "停", "你", "他", "她", "我", "什么", "一", "车", "人",
 ];
 
 /// What follows a person's name in a sentence.
@@ -50,7 +53,7 @@ static PERSON: LazyLock<Regex> = LazyLock::new(|| {
 
 static CALLED: LazyLock<Regex> = LazyLock::new(|| {
     compile(
-        r"(?:叫做|名叫|名字是|名字叫|我叫|他叫|她叫|它叫)([\p{Han}A-Za-z·]{1,6}?)(?:[，。,.!?！？、；\s的]|$)",
+        r"(?:叫做|名叫|名字是|名字叫|(?:我|他|她|它|用户|妻子|丈夫|老婆|老公|儿子|女儿|女友|男友|朋友|同事|妹妹|弟弟|姐姐|哥哥|爸爸|妈妈|孩子|宠物|狗|猫)叫)([\p{Han}A-Za-z·]{1,6}?)(?:[，。,.!?！？、；\s的]|$)",
     )
 });
 
@@ -95,8 +98,7 @@ pub(super) fn take_titles(text: &mut String) -> BTreeSet<String> {
 fn is_title(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let capital = |word: &&&str| word.starts_with(char::is_uppercase);
-    let ends =
-        words.first().iter().all(|word| capital(word)) && words.last().iter().all(|word| capital(word));
+    let ends = words.first().iter().all(&capital) && words.last().iter().all(&capital);
     let capitals = words.iter().filter(capital).count();
     ends && !words.is_empty() && capitals * 2 >= words.len() && !text.ends_with(['.', '!', '?', ','])
 }
@@ -196,7 +198,7 @@ fn close(run: &mut Vec<Capital<'_>>, weak: bool, names: &mut Names) {
     // "You're" is as common as "you".
     let common = |word: &str| {
         let stem = word.split(['\'', '’']).next().unwrap_or(word);
-        COMMON.contains(&format!(" {} ", stem.to_lowercase()))
+        COMMON_WORDS.contains(stem.to_lowercase().as_str())
     };
     // "The Eiffel Tower", "Today Alice": the opening word is no part of the name.
     while words.first().is_some_and(|first| common(first.word)) {

@@ -1,7 +1,9 @@
 //! Numerals written as words: English, German, French and Spanish up to ninety, and Han characters.
 
-/// The value of a number word up to ninety, or an ordinal.
-pub(super) fn small(word: &str) -> Option<f64> {
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+static SMALL: LazyLock<HashMap<&str, f64>> = LazyLock::new(|| {
     const WORDS: &[&str] = &[
         "zero",
         "one",
@@ -37,8 +39,13 @@ pub(super) fn small(word: &str) -> Option<f64> {
         ("tres", 3.0), ("cuatro", 4.0), ("cinco", 5.0), ("seis", 6.0), ("siete", 7.0), ("ocho", 8.0),
         ("nueve", 9.0), ("diez", 10.0), ("veinte", 20.0),
     ];
-    let place = WORDS.iter().position(|name| *name == word).map(|place| place as f64);
-    place.or_else(|| OTHERS.iter().find(|(name, _)| *name == word).map(|(_, value)| *value))
+    let counted = WORDS.iter().enumerate().map(|(value, word)| (*word, value as f64));
+    counted.chain(OTHERS.iter().copied()).collect()
+});
+
+/// The value of a number word up to ninety, or an ordinal.
+pub(super) fn small(word: &str) -> Option<f64> {
+    SMALL.get(word).copied()
 }
 
 /// The size of a word that multiplies.

@@ -1,5 +1,8 @@
 //! One swapped slot in the same sentence frame: "Indent Go files with tabs" and "… with four spaces".
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::language::{is_han, is_hangul, is_kana, normalise};
@@ -10,55 +13,30 @@ const SLOT: usize = 3;
 const SLOTS: usize = 3;
 
 /// Words that carry no content of their own.
-const EMPTY: &str = " a an the is are was were be been am has have had do does did to of in on at by for with from as and or but that this it its his her their our my your he she they we you i not no so then there will would can could should may might must also very too just about into over under user users who which what when where how if than up out off all any every each der das ein eine ist und für auf le la les de du des et est un une el los las y es en con para 的 了 在 是 和 与 也 都 就 很 着 过 把 被 由 从 到 对 个 有 这 那 它 他 她 我 你 于 里 中 上 下 之 而 及 を は が に で と も の へ や か ね よ た て し い だ です ます する した して ";
+const EMPTY: &str = " a an the is are was were be been am has have had do does did to of in on at by for with from as and or but that this it its his her their our my your he she they we you i not no so then there will would can could should may might must also very too just about into over under user users takes take place who which what when where how if than up out off all any every each der das ein eine ist und für auf le la les de du des et est un une el los las y es en con para 的 了 在 是 和 与 也 都 就 很 着 过 把 被 由 从 到 对 个 有 这 那 它 他 她 我 你 于 之 而 及 を は が に で と も の へ や か ね よ た て し い だ です ます する した して ";
+
+static EMPTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| EMPTY.split_whitespace().collect());
 
 /// Groups of words that say the same.
+#[rustfmt::skip]
 const SYNONYMS: &[&[&str]] = &[
-    &[
-        "like", "likes", "love", "loves", "prefer", "prefers", "enjoy", "enjoys", "favour", "favors", "best",
-        "fond",
-    ],
-    &["buy", "bought", "purchase", "purchased"],
-    &["big", "large", "huge"],
-    &["small", "little", "tiny"],
-    &["quick", "fast", "rapid"],
-    &["begin", "begins", "start", "starts", "began", "started"],
-    &["stop", "stopped", "quit", "ceased"],
-    &["film", "films", "movie", "movies"],
-    &["job", "work", "position"],
-    &["works", "employed", "working"],
-    &["choose", "chose", "chosen", "picked", "selected", "decided"],
-    &["use", "uses", "using", "utilises", "employs"],
-    &["called", "named"],
-    &["fix", "fixed", "repaired", "resolved"],
-    &["kids", "children"],
-    &["mum", "mom", "mother"],
-    &["dad", "father"],
-    &["phone", "telephone"],
-    &["every", "each", "all", "any"],
-    &["repo", "repository"],
-    &["error", "fault", "failure"],
-    &["wants", "wishes", "would"],
-    &["lives", "resides"],
-    &["speaks", "talks"],
-    &["meeting", "sync"],
-    &["must", "should", "needs", "has"],
-    &["say", "says", "said", "told", "tells"],
-    &["forbidden", "prohibited", "banned", "disallowed"],
-    &["allowed", "permitted"],
-    &["mode", "theme"],
-    &["team", "group"],
-    &["car", "automobile"],
-    &["喜欢", "喜爱", "偏好", "爱"],
-    &["使用", "采用", "用"],
-    &["模式", "主题"],
-    &["所有", "任何", "全部", "一切", "每个"],
-    &["禁止", "不要", "不得", "不能"],
-    &["生日", "出生", "生于"],
-    &["birthday", "born"],
-    &["仓库", "代码仓库"],
-    &["好む", "好き", "好きだ"],
-    &["선호한다", "좋아한다"],
+    &["like", "likes", "love", "loves", "prefer", "prefers", "enjoy", "enjoys", "favours", "favors", "best", "fond", "want", "wants"],
+    &["buy", "bought", "purchase", "purchased"], &["big", "large", "huge"], &["small", "little", "tiny"], &["quick", "fast", "rapid"],
+    &["begin", "begins", "start", "starts", "began", "started"], &["stop", "stopped", "quit", "ceased"],
+    &["film", "films", "movie", "movies"], &["job", "work", "position"], &["works", "employed", "working"],
+    &["choose", "chose", "chosen", "picked", "selected", "decided"], &["use", "uses", "using", "utilises", "employs"],
+    &["called", "named"], &["fix", "fixed", "repaired", "resolved"], &["kids", "children"], &["mum", "mom", "mother"],
+    &["dad", "father"], &["phone", "telephone"], &["every", "each", "all", "any"], &["repo", "repository"],
+    &["error", "fault", "failure"], &["lives", "resides"], &["speaks", "talks"], &["meeting", "sync"],
+    &["must", "should", "needs", "has"], &["say", "says", "said", "told", "tells"], &["never", "don't"],
+    &["forbidden", "prohibited", "banned", "disallowed"], &["allowed", "permitted"], &["mode", "theme"], &["team", "group"],
+    &["car", "automobile"], &["bike", "bicycle"], &["learning", "learns", "studies", "studying"], &["doctor", "physician"],
+    &["birthday", "born"], &["about", "roughly", "around", "approximately"], &["spouse", "partner"],
+    &["喜欢", "喜爱", "偏好", "爱", "爱好", "热爱"], &["使用", "采用", "用"], &["模式", "主题"], &["所有", "任何", "全部", "一切", "每个"],
+    &["禁止", "不要", "不得", "不能"], &["生日", "出生", "生于"], &["仓库", "代码仓库"], &["里", "中", "内"], &["位", "名", "个"], &["有", "养"],
+    // What is left of 好きだ and 好む behind their common character.
+    &["好む", "好き", "好きだ", "きだ", "き", "む", "きです"],
+    &["선호한다", "좋아한다", "즐긴다"],
 ];
 
 /// The words of a text, normalised: Latin words, Korean words, runs of katakana, single Han and hiragana characters.
@@ -85,7 +63,7 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
 
 /// Whether a token carries content.
 pub(super) fn is_content(token: &str) -> bool {
-    !EMPTY.contains(&format!(" {token} "))
+    !EMPTY_WORDS.contains(token)
 }
 
 /// The values of the first slot that differs while the frame is the same. `None` when the frames differ, or when
@@ -95,32 +73,54 @@ pub(super) fn swapped(first: &str, second: &str) -> Option<(String, String)> {
     let hunks = hunks(&a, &b);
     let changed_a: usize = hunks.iter().map(|(x, _)| x.len()).sum();
     let changed_b: usize = hunks.iter().map(|(_, y)| y.len()).sum();
-    let content = |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).count();
-    let kept = content(&a).saturating_sub(hunks.iter().map(|(x, _)| content(x)).sum());
-    // The same frame: few slots, and at least half of the shorter text stands in both.
-    let shorter = a.len().min(b.len());
     let common = a.len() - changed_a;
-    if hunks.is_empty()
-        || hunks.len() > SLOTS
-        || common * 2 < shorter
-        || kept == 0
-        || changed_a.max(changed_b) > 2 * SLOT * SLOTS
-    {
+    // The same frame: one stretch of each text, or few and at least half of the shorter text stands in both.
+    let framed = hunks.len() == 1 && common > 0
+        || (1..=SLOTS).contains(&hunks.len()) && common * 2 >= a.len().min(b.len()) && common > 1;
+    if !framed || changed_a.max(changed_b) > 2 * SLOT * SLOTS {
         return None;
     }
+    let content = |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).count();
     let cjk = a.iter().any(|token| token.chars().any(|c| is_han(c) || is_kana(c)));
     // A word in Han or kana is about two tokens.
     let most = if cjk { 2 * SLOT } else { SLOT };
+    let glue = if cjk { "" } else { " " };
+    let alone = hunks.len() == 1;
     hunks.into_iter().find_map(|(x, y)| {
         let (p, q) = (content(x), content(y));
         let values = (1..=most).contains(&p) && (1..=most).contains(&q) && !same_words(x, y);
-        // "Is the case" and "was the case" differ though neither word has content.
-        let tense = matches!((x, y), ([x], [y]) if tense(x, y));
-        let glue = if cjk { "" } else { " " };
-        (values || tense).then(|| (x.join(glue), y.join(glue)))
+        let small = matches!((x, y), ([x], [y]) if tense(x, y) || alone && small_words_differ(x, y));
+        (values || small).then(|| (x.join(glue), y.join(glue)))
     })
 }
 
+/// What one text says beyond the other, where it holds all of the other: two words of content or more. Calling
+/// the two duplicates would lose it.
+pub(super) fn added(first: &str, second: &str) -> Option<String> {
+    let (a, b) = (tokens(first), tokens(second));
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    let hunks = hunks(&short, &long);
+    let content = |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).count();
+    let held = hunks.iter().all(|(x, _)| content(x) == 0);
+    let cjk = long.iter().any(|token| token.chars().any(|c| is_han(c) || is_kana(c)));
+    let least = if cjk { 4 } else { 2 };
+    let (_, longest) = hunks.into_iter().max_by_key(|(_, y)| content(y))?;
+    (held && content(&short) > 0 && content(longest) >= least)
+        .then(|| longest.join(if cjk { "" } else { " " }))
+}
+
+/// Whether two different small words change the meaning, as up and down or and and or do, and a and the do not.
+fn small_words_differ(x: &str, y: &str) -> bool {
+    const WEAK: &[&str] = &[
+        "a", "an", "the", "this", "that", "in", "on", "at", "for", "of", "by", "its", "it", "their", "is",
+        "are", "as", "user", "users", "each", "every", "any", "all", "has", "have", "to", "will", "do",
+        "does", "also", "too", "very", "just",
+    ];
+    let weak = |word: &str| WEAK.contains(&word);
+    x.is_ascii() && y.is_ascii() && !(weak(x) && weak(y)) && stem(x) != stem(y) && !synonyms(x, y)
+}
+
+/// "Is the case" and "was the case" differ though neither word has content.
 fn tense(x: &str, y: &str) -> bool {
     [("is", "was"), ("are", "were"), ("has", "had")]
         .iter()
@@ -133,7 +133,9 @@ pub(super) fn reordered(first: &str, second: &str) -> Option<(String, String)> {
     let (mut x, mut y) = (a.clone(), b.clone());
     x.sort();
     y.sort();
-    (x == y && a != b).then(|| (a.join(" "), b.join(" ")))
+    // A phrase moved from the end to the front says the same ("on Sundays the office is closed").
+    let rotated = || (0..a.len()).any(|shift| a[shift..].iter().chain(&a[..shift]).eq(&b));
+    (x == y && a != b && !rotated()).then(|| (a.join(" "), b.join(" ")))
 }
 
 /// The stretches in which two token lists differ, by longest common subsequence.
@@ -208,6 +210,11 @@ mod tests {
             ("ユーザーはダークモードを好む。", "ユーザーはライトモードを好む。", true),
             ("사용자는 다크 모드를 선호한다.", "사용자는 라이트 모드를 선호한다.", true),
             ("The server is up.", "The server was up.", true),
+            ("The server is up.", "The server is down.", true),
+            ("Order tea or coffee.", "Order tea and coffee.", true),
+            ("用户住在楼上。", "用户住在楼下。", true),
+            ("The user has the book.", "The user has a book.", false),
+            ("用户在编辑器里写作。", "用户在编辑器中写作。", false),
             ("The user likes tea.", "The user loves tea.", false),
             ("The user deploys on request.", "The user deployed on request.", false),
             ("Biscuit is the name of the user's dog.", "The user's dog is called Biscuit.", false),
@@ -215,6 +222,23 @@ mod tests {
             ("Penguins swim.", "Alice bakes bread.", false),
         ] {
             assert_eq!(swapped(first, second).is_some(), expected, "{first} / {second}");
+        }
+    }
+
+    #[test]
+    fn what_one_text_adds_is_told() {
+        for (first, second, expected) in [
+            (
+                "Alice lives in Berlin.",
+                "Alice lives in Berlin with her husband and his mother.",
+                Some("with her husband and his mother"),
+            ),
+            ("李华住在北京。", "李华和妻子儿子住在北京。", Some("和妻子儿子")),
+            ("The user likes tea.", "The user likes tea very much.", None),
+            ("The user likes tea.", "Bob bakes bread and sells it.", None),
+        ] {
+            assert_eq!(added(first, second).as_deref(), expected, "{second}");
+            assert_eq!(added(second, first).as_deref(), expected, "{second}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! Units of measure in several languages, each with its canonical unit and how many of those it is.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// A canonical unit and the factor to it; `None` where a number has no unit.
 pub(super) type Unit = Option<(&'static str, f64)>;
 
@@ -48,6 +51,16 @@ const UNITS: &[(&str, f64, &[&str])] = &[
     ("ml", 1.0, &["ml", "毫升"]),
 ];
 
+static INDEX: LazyLock<HashMap<&str, (&str, f64)>> = LazyLock::new(|| {
+    UNITS
+        .iter()
+        .flat_map(|&(unit, factor, words)| words.iter().map(move |word| (*word, (unit, factor))))
+        .collect()
+});
+
+/// Characters of the longest word for a unit that is not in Latin letters.
+const LONGEST: usize = 7;
+
 /// The unit a text begins with, and its length in bytes.
 pub(super) fn leading(text: &str) -> (Unit, usize) {
     let latin = |c: &char| c.is_alphabetic() && (*c as u32) < 0x250;
@@ -56,22 +69,17 @@ pub(super) fn leading(text: &str) -> (Unit, usize) {
         let unit = of(&text[..letters]);
         return (unit, if unit.is_some() { letters } else { 0 });
     }
-    let words =
-        UNITS.iter().flat_map(|&(unit, factor, words)| words.iter().map(move |word| (unit, factor, *word)));
-    let best = words
-        .filter(|(_, _, word)| !word.as_bytes()[0].is_ascii_lowercase() && text.starts_with(word))
-        .max_by_key(|(_, _, word)| word.len());
-    best.map_or((None, 0), |(unit, factor, word)| (Some((unit, factor)), word.len()))
+    let ends: Vec<usize> = text.char_indices().take(LONGEST).map(|(at, c)| at + c.len_utf8()).collect();
+    let found = ends.iter().rev().find_map(|&end| INDEX.get(&text[..end]).map(|unit| (*unit, end)));
+    found.map_or((None, 0), |(unit, end)| (Some(unit), end))
 }
 
 /// The unit a word or sign means, also in the plural.
 pub(super) fn of(word: &str) -> Unit {
     let word = word.to_lowercase();
-    let find = |word: &str| {
-        UNITS.iter().find(|(_, _, names)| names.contains(&word)).map(|&(unit, factor, _)| (unit, factor))
-    };
+    let find = |word: &str| INDEX.get(word).copied();
     let singular = |end: &&str| word.strip_suffix(*end).filter(|stem| stem.len() >= 3).and_then(find);
-    find(&word).or_else(|| ["s", "n", "en", "e"].iter().find_map(|end| singular(&end)))
+    find(&word).or_else(|| ["s", "n", "en", "e"].iter().find_map(singular))
 }
 
 /// Whether it is a unit of time in which even "one" is a statement: an hour, a month, but not "a second", "a day".
@@ -83,6 +91,12 @@ pub(super) fn is_span(unit: Unit) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_word_for_a_unit_is_longer_than_what_is_looked_at() {
+        let long = |word: &&&str| word.chars().count() > LONGEST && !word.is_ascii();
+        assert_eq!(INDEX.keys().find(long), None);
+    }
 
     #[test]
     fn a_unit_is_known_in_the_plural_and_by_its_longest_word() {

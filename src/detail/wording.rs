@@ -49,48 +49,23 @@ pattern!(
 );
 
 /// Opposite values of one property, in all languages together. A word belongs to one side only.
+#[rustfmt::skip]
 const OPPOSITES: &[(&[&str], &[&str])] = &[
-    (
-        &["allowed", "permitted", "允许", "可以", "許可", "허용"],
-        &["forbidden", "prohibited", "banned", "disallowed", "禁止", "금지"],
-    ),
-    (
-        &["dark", "深色", "暗色", "ダーク", "暗い", "다크", "어두운"],
-        &["light", "bright", "浅色", "亮色", "ライト", "明るい", "라이트", "밝은"],
-    ),
-    (
-        &["enabled", "enable", "enables", "开启", "启用", "有効", "활성화"],
-        &["disabled", "disable", "disables", "关闭", "禁用", "無効", "비활성화"],
-    ),
-    (
-        &["like", "likes", "loves", "love", "enjoys", "喜欢", "喜爱", "好き", "좋아"],
-        &["hate", "hates", "dislike", "dislikes", "讨厌", "厌恶", "嫌い", "싫어"],
-    ),
+    (&[], &[]),
+    (&["allowed", "permitted", "允许", "可以", "許可", "허용"], &["forbidden", "prohibited", "banned", "disallowed", "禁止", "금지"]),
+    (&["dark", "深色", "暗色", "ダーク", "暗い", "다크", "어두운"], &["light", "bright", "浅色", "亮色", "ライト", "明るい", "라이트", "밝은"]),
+    (&["enabled", "enable", "enables", "开启", "启用", "有効", "활성화"], &["disabled", "disable", "disables", "关闭", "禁用", "無効", "비활성화"]),
+    (&["like", "likes", "loves", "love", "enjoys", "喜欢", "喜爱", "好き", "좋아"], &["hate", "hates", "dislike", "dislikes", "讨厌", "厌恶", "嫌い", "싫어"]),
     (&["always", "总是", "一直", "いつも", "항상"], &["never", "rarely", "seldom", "从不", "很少"]),
     (&["before", "之前", "以前", "前に", "전에"], &["after", "之后", "以后", "後に", "후에"]),
-    (
-        &["increase", "increased", "increases", "增加", "提高", "上升"],
-        &["decrease", "decreased", "decreases", "减少", "降低", "下降"],
-    ),
-    (
-        &["start", "started", "starts", "began", "begins", "开始", "始め", "시작"],
-        &["stop", "stopped", "stops", "quit", "ended", "停止", "やめ", "그만"],
-    ),
-    (
-        &["accepted", "accepts", "accept", "approved", "同意", "接受", "批准"],
-        &["rejected", "rejects", "reject", "declined", "denied", "拒绝", "驳回"],
-    ),
+    (&["increase", "increased", "increases", "增加", "提高", "上升"], &["decrease", "decreased", "decreases", "减少", "降低", "下降"]),
+    (&["start", "started", "starts", "began", "begins", "开始", "始め", "시작"], &["stop", "stopped", "stops", "quit", "ended", "停止", "やめ", "그만"]),
+    (&["accepted", "accepts", "accept", "approved", "同意", "接受", "批准"], &["rejected", "rejects", "reject", "declined", "denied", "拒绝", "驳回"]),
     (&["open", "opened", "opens", "打开", "开门"], &["closed", "close", "closes", "关上", "关门"]),
     (&["public", "公开", "公開"], &["private", "私有", "私密", "非公開"]),
     (&["single", "unmarried", "单身", "独身"], &["married", "已婚", "结婚", "結婚", "결혼"]),
-    (
-        &["succeeded", "success", "passed", "成功", "성공"],
-        &["failed", "fails", "failure", "失败", "失敗", "실패"],
-    ),
-    (
-        &["morning", "mornings", "早上", "早晨", "上午", "朝", "아침"],
-        &["evening", "evenings", "night", "nights", "晚上", "夜里", "夜", "저녁"],
-    ),
+    (&["succeeded", "success", "passed", "成功", "성공"], &["failed", "fails", "failure", "失败", "失敗", "실패"]),
+    (&["morning", "mornings", "早上", "早晨", "上午", "朝", "아침"], &["evening", "evenings", "night", "nights", "晚上", "夜里", "夜", "저녁"]),
     (&["left", "左"], &["right", "右"]),
     (&["high", "higher", "高い", "높은"], &["low", "lower", "低い", "낮은"]),
     (&["more", "更多", "多い"], &["less", "fewer", "更少", "少ない"]),
@@ -101,6 +76,9 @@ const OPPOSITES: &[(&[&str], &[&str])] = &[
     (&["remote", "remotely", "远程", "リモート"], &["onsite", "on-site", "现场"]),
     (&["buy", "buys", "bought", "买了", "购买"], &["sell", "sells", "sold", "卖了", "出售"]),
     (&["fixed", "resolved", "修复了", "已修复"], &["broken", "unfixed", "unresolved", "未修复"]),
+    (&["on by default", "turned on", "switched on", "turn on"], &["off by default", "turned off", "switched off", "turn off"]),
+    (&["all", "every", "所有", "全部"], &["some", "few", "部分", "有些"]),
+    (&["pass", "passes", "通过"], &["fail", "fails", "未通过"]),
 ];
 
 /// Verbs whose past and present say different things of today.
@@ -124,6 +102,13 @@ const TENSES: &[(&str, &str)] = &[
     ("manages", "managed"),
     ("needs", "needed"),
 ];
+
+/// Any word of [`OPPOSITES`] or [`TENSES`].
+static OPPOSED: LazyLock<Regex> = LazyLock::new(|| {
+    let values = OPPOSITES.iter().flat_map(|(a, b)| a.iter().chain(*b).copied());
+    let verbs = TENSES.iter().flat_map(|&(now, then)| [now, then]);
+    compile(&values.chain(verbs).collect::<Vec<_>>().join("|"))
+});
 
 /// Whether the claim is denied: an odd reading aside, a word of negation stands outside a contrast.
 pub(super) fn is_negated(normal: &str) -> bool {
@@ -149,6 +134,10 @@ pub fn has_change_word(text: &str) -> bool {
 
 /// Two opposite words, or a present and a past, of which one text has the one and the other has the other.
 pub(super) fn opposites(first: &str, second: &str) -> Option<(&'static str, &'static str)> {
+    // Most texts hold no such word at all, and one pass tells so.
+    if !OPPOSED.is_match(first) || !OPPOSED.is_match(second) {
+        return None;
+    }
     let one = |text: &str, words: &[&'static str]| words.iter().copied().find(|word| has_word(text, word));
     let sides = |a: &[&'static str], b: &[&'static str]| match (
         one(first, a),

@@ -139,8 +139,10 @@ pub fn limit(text: &str) -> usize {
 /// dashes, one space between words. Doing it twice changes nothing.
 pub fn normalise(text: &str) -> String {
     let mut folded = fold(text).to_lowercase();
-    // Lower case of a composed character may be a sequence NFKC composes again.
-    folded = folded.nfkc().collect();
+    if !folded.is_ascii() {
+        // The lower case of a composed character may be a sequence that NFKC composes again.
+        folded = folded.nfkc().collect();
+    }
     folded.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
