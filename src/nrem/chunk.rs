@@ -456,6 +456,50 @@ mod tests {
         assert_ne!(later, notes("I like tea")[0].digest);
     }
 
+    fn fixture(name: &str) -> Vec<Chunk> {
+        let path = format!("{}/tests/fixtures/episodes/{name}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        chunks_of(name.rsplit('/').next().unwrap(), &text)
+    }
+
+    #[test]
+    fn real_sessions_are_cut_into_exchanges() {
+        let raw = fixture("openclaw-2026.4.15/2026-11-30-mock-reply-to-reply-with-only-.md");
+        assert_eq!(raw.len(), 9);
+        assert_eq!(
+            raw[3].text,
+            "Please store this. TOOL:memory_store {\"text\":\"Anna is allergic to peanuts\",\"importance\":0.9,\"category\":\"fact\"}"
+        );
+        assert!(raw[3].reply_to.as_ref().unwrap().starts_with("Mock reply to: Remember that my dog"));
+        assert_eq!((raw[3].lines, raw[3].injected.len()), ((22, 28), 2));
+        let json = fixture("openclaw-2026.9.6/2026-11-30-0739.md");
+        let noise = json.iter().filter(|chunk| matches!(chunk.standing, Standing::Noise(_))).count();
+        assert_eq!((json.len(), noise), (10, 2));
+    }
+
+    #[test]
+    fn real_dialogues_keep_each_message_once() {
+        let chinese = fixture("memorybank/zh-01/2023-04-27-2130.md");
+        assert_eq!(chinese[0].text, "你好，我叫张曼婷，很高兴认识你。");
+        assert_eq!(chinese[2].reply_to.as_deref().map(|text| text.starts_with("当然了")), Some(true));
+        assert_eq!(chinese[0].said_at.to_rfc3339(), "2023-04-27T21:30:00+00:00");
+        for name in ["zh-01/2023-04-27", "zh-01/2023-04-28", "en-01/2023-04-27", "en-01/2023-04-28"] {
+            let name = format!("memorybank/{name}-2130.md");
+            let path = format!("{}/tests/fixtures/episodes/{name}", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).unwrap();
+            let messages = text
+                .lines()
+                .filter(|line| line.starts_with("user: ") || line.starts_with("assistant: "))
+                .count();
+            let chunks = fixture(&name);
+            assert_eq!(
+                chunks.len() + chunks.iter().filter(|chunk| chunk.reply_to.is_some()).count(),
+                messages,
+                "{name}"
+            );
+        }
+    }
+
     /// Fragments that markdown gives a meaning, mixed with words.
     fn markdown() -> impl Strategy<Value = String> {
         let pieces = [
@@ -525,7 +569,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #![proptest_config(ProptestConfig::with_cases(300))]
 
         #[test]
         fn notes_rejoin_to_their_text(body in markdown()) {

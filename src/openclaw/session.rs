@@ -302,7 +302,9 @@ fn speaker(opened: &Opened, reading: &Reading) -> Speaker {
 
 fn is_owner(sender: &Sender, owner: &[String]) -> bool {
     let same = |a: &str, b: &str| {
-        let plain = |text: &str| text.trim().trim_start_matches('@').to_lowercase();
+        // `telegram:123` is how the gateway's own allow-lists write an id.
+        let bare = |text: &str| text.trim().rsplit(':').next().unwrap_or_default().to_owned();
+        let plain = |text: &str| bare(text).trim_start_matches('@').to_lowercase();
         let number = |text: &str| -> String {
             let is_number = text.chars().all(|c| c.is_ascii_digit() || " +-().".contains(c));
             if is_number { text.chars().filter(char::is_ascii_digit).collect() } else { String::new() }
@@ -460,7 +462,7 @@ mod tests {
         let cases = [
             (group, body.as_str(), vec![], person.clone()),
             (group, body.as_str(), vec!["alice"], Speaker::User),
-            (group, body.as_str(), vec!["7"], Speaker::User),
+            (group, body.as_str(), vec!["Bob", "telegram:7"], Speaker::User),
             (group, body.as_str(), vec!["Bob"], person.clone()),
             ("agent:main:main", direct, vec![], Speaker::User),
             ("agent:main:main", direct, vec!["@ALICE"], Speaker::User),

@@ -106,6 +106,8 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         // key = "value" and key: value, in prose, in a shell, in JSON, in a URL.
         part(&assignment_quoted(PASSWORD), is_password),
         part(&assignment(PASSWORD, r"\S"), is_password),
+        // A boarding pass is no password.
+        part(&assignment("(?:pass|pw)", r"\S"), is_spoken_password),
         part(&assignment_quoted(TOKEN), is_token),
         part(&assignment(TOKEN, r"[^&\s]"), is_token),
         // "my password is hunter2", "密码是123456".
@@ -117,6 +119,13 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             is_spoken_password,
         ),
         part(
+            concat!(
+                r"(?i)\b(?:api[ _-]?key|secret[ _-]?key|access[ _-]?key|token)(?: (?:for|of|to) [^.:;\n]{1,40}?)?",
+                r#" (?:is|was)(?: now)?:? ["'`“‘]?(?P<secret>[A-Za-z0-9._~+/=-]+)"#,
+            ),
+            is_token,
+        ),
+        part(
             r#"(?:密码|密碼|口令|密钥|暗号)(?:都|还)?(?:是|为|為|改成了?|换成了?)\s*[“"'「`]?(?P<secret>[!-~]{3,})"#,
             |_| true,
         ),
@@ -124,7 +133,8 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     ]
 });
 
-const PASSWORD: &str = r"(?:[\w-]*(?:password|passwd|passphrase|passwort|contraseña|pwd)|pass|pw|密码|密碼|口令|暗号|パスワード)";
+const PASSWORD: &str =
+    r"(?:[\w-]*(?:password|passwd|passphrase|passwort|contraseña|pwd)|密码|密碼|口令|暗号|パスワード)";
 const TOKEN: &str = concat!(
     r"(?:[\w-]*(?:api[ _-]?key|secret[ _-]?key|access[ _-]?key|private[ _-]?key|client[ _-]?secret|secret|token|",
     r"credential)|密钥|密鑰|令牌)",
@@ -157,54 +167,11 @@ fn has_digit(text: &str) -> bool {
 
 /// Words that people write where a password would stand.
 fn is_placeholder(text: &str) -> bool {
-    const WORDS: [&str; 44] = [
-        "a",
-        "an",
-        "and",
-        "ask",
-        "be",
-        "below",
-        "changed",
-        "correct",
-        "empty",
-        "expired",
-        "for",
-        "forgotten",
-        "gone",
-        "hidden",
-        "in",
-        "incorrect",
-        "invalid",
-        "it",
-        "known",
-        "missing",
-        "my",
-        "no",
-        "none",
-        "not",
-        "null",
-        "on",
-        "optional",
-        "required",
-        "reset",
-        "safe",
-        "same",
-        "saved",
-        "see",
-        "set",
-        "stored",
-        "strong",
-        "the",
-        "to",
-        "unknown",
-        "unset",
-        "weak",
-        "written",
-        "wrong",
-        "your",
-    ];
+    const WORDS: &str = "a an and ask be below changed correct empty expired for forgotten gone hidden in incorrect \
+        invalid it known missing my no none not null on optional required reset safe same saved see set stored strong \
+        the to unknown unset weak written wrong your";
     let word = text.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
-    word.is_empty() || WORDS.contains(&word.as_str())
+    word.is_empty() || WORDS.split_whitespace().any(|known| known == word)
 }
 
 fn is_password(text: &str) -> bool {
@@ -259,6 +226,11 @@ mod tests {
             ("密码：小猫咪123。".into(), "密码：[secret removed]。"),
             ("密码是 x9y 哦".into(), "密码是 [secret removed] 哦"),
             ("密钥sk-proj-abcDEF123456ghiJKL".into(), "密钥[secret removed]"),
+            ("pw: hunter2".into(), "pw: [secret removed]"),
+            (
+                "my API key for the shop is abc123def456ghi".into(),
+                "my API key for the shop is [secret removed]",
+            ),
             ("PIN: 4711".into(), "PIN: [secret removed]"),
             (
                 format!(
@@ -299,6 +271,9 @@ mod tests {
             "sk-learn",
             "key: value",
             "pass the salt",
+            "Boarding pass: Gate B",
+            "the token is valid",
+            "the API key is stored in the vault",
             "api_key=$OPENAI_API_KEY",
             "at 10:30:45",
         ];
