@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_the_parser_passes_over_is_kept() {
-        let text = "see [x]\n\n[x]: https://example.org/anna \"Anna's page\"\n\nnote[^1]\n\n[^1]: a footnote\n\nI moved to Berlin.\n---\nThen on.\n\n***\n\n<div>kept</div>\n";
+        let text = "see [x]\n\n[x]: https://example.org/anna \"Anna's page\"\n\nnote[^1]\n\n[^1]: a footnote\n\nI moved to Berlin.\n---\nThen on.\n\n***\n\n<div>kept</div>\n\n[y]: https://example.org/last\n";
         let chunks = notes(text);
         let expected = [
             "see [x]",
@@ -397,6 +397,7 @@ mod tests {
             "I moved to Berlin.\n---",
             "Then on.",
             "<div>kept</div>",
+            "[y]: https://example.org/last",
         ];
         assert_eq!(texts(&chunks), expected);
     }
