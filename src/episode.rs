@@ -339,8 +339,9 @@ fn without_front_matter(text: String) -> String {
     for line in lines {
         inside += 1;
         if matches!(line.trim_end(), "---" | "...") {
-            let rest: Vec<&str> = text.split('\n').skip(inside + 1).collect();
-            return format!("{}{}", "\n".repeat(inside + 1), rest.join("\n"));
+            let blanked = std::iter::repeat_n("", inside + 1);
+            let lines: Vec<&str> = blanked.chain(text.split('\n').skip(inside + 1)).collect();
+            return lines.join("\n");
         }
         let begins_with_a_key = inside > 1 || line.starts_with('#') || line.contains(':');
         if !ENTRY.is_match(line) || !begins_with_a_key {
@@ -348,4 +349,152 @@ fn without_front_matter(text: String) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use chrono_tz::{Asia, Europe};
+    use proptest::prelude::*;
+
+    fn reading(timezone: Tz) -> Reading {
+        Reading { owner: Vec::new(), agent: "main".to_owned(), timezone }
+    }
+
+    fn notes(bytes: &[u8]) -> (String, Vec<String>) {
+        let episode = parse("2026-03-10.md", bytes, &reading(Europe::Berlin));
+        match episode.content {
+            Content::Notes(text) => (text, episode.warnings),
+            Content::Session(_) => panic!("notes were read as a session"),
+        }
+    }
+
+    fn said_at(header: &str, timezone: Tz) -> String {
+        let text = format!("# Session: {header}\n\n- **Session Key**: agent:Ada:main\n\nuser: \"x\"\n");
+        let episode = parse("2026-03-10-x.md", text.as_bytes(), &reading(timezone));
+        assert_eq!(episode.agent, "Ada");
+        episode.said_at.to_rfc3339()
+    }
+
+    #[test]
+    fn only_dated_files_are_episodes() {
+        for name in ["2026-03-10.md", "2026-03-10-0739.md", "2026-03-10-旅行.md"] {
+            assert!(date_in(name).is_some(), "{name}");
+        }
+        for name in [
+            "notes.md",
+            "empty-session-2026-11-30-0712-2.md",
+            "2026-02-30.md",
+            "2026-03-10.txt",
+            "2026-03-10x.md",
+        ] {
+            assert!(date_in(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_listed_by_date_then_name_and_not_below() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["2026-03-11.md", "2026-03-10-b.md", "2026-03-10-a.md", "notes.md"] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        for name in ["archive", "dreaming", ".git", "2026-03-09.md"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::write(dir.path().join(name).join("2026-03-08.md"), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(dir.path().join("notes.md"), dir.path().join("2026-03-12.md")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("gone"), dir.path().join("2026-03-13.md")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("archive"), dir.path().join("2026-03-14.md")).unwrap();
+        let listing = list(dir.path()).unwrap();
+        let names: Vec<&str> = listing.found.iter().map(|found| found.name.as_str()).collect();
+        assert_eq!(names, ["2026-03-10-a.md", "2026-03-10-b.md", "2026-03-11.md", "2026-03-12.md"]);
+        assert_eq!(listing.ignored, ["2026-03-13.md", "notes.md"]);
+        let error = find(&dir.path().join("none")).unwrap_err().to_string();
+        assert!(error.contains("DREAMER_EPISODES_DIR"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_changed_waits_and_one_that_is_gone_is_skipped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("2026-03-10.md");
+        fs::write(&path, "Anna called.").unwrap();
+        let found = find(dir.path()).unwrap().remove(0);
+        let Read::Episode(episode) = read(&found, &reading(Europe::Berlin)).unwrap() else {
+            panic!("it was not read")
+        };
+        assert_eq!(
+            (episode.path.as_path(), episode.content),
+            (path.as_path(), Content::Notes("Anna called.".to_owned()))
+        );
+        fs::write(&path, "Anna called. Bob too.").unwrap();
+        assert_eq!(read(&found, &reading(Europe::Berlin)).unwrap(), Read::Changing);
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(read(&found, &reading(Europe::Berlin)).unwrap(), Read::Skipped { .. }));
+    }
+
+    #[test]
+    fn bytes_of_all_kinds_are_read() {
+        let warned = |bytes: &[u8]| notes(bytes).1.join("; ");
+        assert_eq!(notes("\u{feff}a\r\nb\rc".as_bytes()), ("a\nb\nc".to_owned(), vec![]));
+        assert_eq!(notes(b""), (String::new(), vec![]));
+        assert_eq!(notes(b"a\xff\xfeb").0, "a\u{fffd}\u{fffd}b");
+        assert_eq!(warned(b"a\xff\xfeb"), "2 bytes were not valid UTF-8");
+        assert_eq!((notes(b"a\0b").0.as_str(), warned(b"a\0b").as_str()), ("ab", "1 NUL bytes were removed"));
+        assert_eq!(notes(b"\xff\xfea\0\n\0").0, "a\n");
+    }
+
+    #[test]
+    fn front_matter_is_blanked_and_rules_are_not() {
+        let cases = [
+            ("---\ndate: 2020-01-01\ntags:\n  - a\n---\nbody", "\n\n\n\n\nbody"),
+            ("---\n# c\n\"k\": v\n...\nbody", "\n\n\n\nbody"),
+            ("---\nAnna moved to Rome.\n---\nbody", "---\nAnna moved to Rome.\n---\nbody"),
+            ("---\ntitle: x\nbody", "---\ntitle: x\nbody"),
+            ("body\n---\na: b\n---\n", "body\n---\na: b\n---\n"),
+            ("---\n- milk\n- eggs\n---\n", "---\n- milk\n- eggs\n---\n"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(notes(text.as_bytes()).0, expected);
+        }
+    }
+
+    #[test]
+    fn a_session_before_five_belongs_to_the_day_before() {
+        assert_eq!(said_at("2026-03-10 04:00:00 UTC", chrono_tz::UTC), "2026-03-09T23:59:59+00:00");
+        assert_eq!(said_at("2026-03-10 05:00:00 UTC", chrono_tz::UTC), "2026-03-10T05:00:00+00:00");
+        // 21:30 UTC is 05:30 on the next day in Shanghai, 20:30 UTC is 04:30.
+        assert_eq!(said_at("2026-03-10 21:30:00 UTC", Asia::Shanghai), "2026-03-10T21:30:00+00:00");
+        assert_eq!(said_at("2026-03-10 20:30:00 UTC", Asia::Shanghai), "2026-03-10T15:59:59+00:00");
+        assert_eq!(said_at("2026-03-11 04:30:00 Asia/Shanghai", Asia::Shanghai), "2026-03-10T15:59:59+00:00");
+    }
+
+    #[test]
+    fn without_a_header_the_files_date_counts_in_the_configured_zone() {
+        let episode = parse("2026-03-10.md", b"x", &reading(Asia::Shanghai));
+        assert_eq!(episode.said_at.to_rfc3339(), "2026-03-10T15:59:59+00:00");
+        assert_eq!((episode.agent.as_str(), episode.session_key), ("main", None));
+    }
+
+    #[test]
+    fn front_matter_and_crlf_do_not_hide_a_session() {
+        let text = "---\r\ntags: x\r\n---\r\n# Session: 2026-03-10 12:00:00 UTC\r\n\r\n- **Session ID**: 1\r\n\r\nuser: \"x\"\r\n";
+        let episode = parse("2026-03-10.md", text.as_bytes(), &reading(Europe::Berlin));
+        let Content::Session(messages) = episode.content else { panic!("no session") };
+        assert_eq!((messages[0].text.as_str(), messages[0].lines), ("x", (8, 8)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_the_reading(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let episode = parse("2026-03-10.md", &bytes, &reading(Europe::Berlin));
+            prop_assert_eq!(episode.digest.len(), 64);
+        }
+
+        #[test]
+        fn blanking_front_matter_keeps_the_lines(text in "(---|\n|a: b|- c|#|x| |\\.\\.\\.){0,20}") {
+            let kept = without_front_matter(text.clone());
+            prop_assert_eq!(kept.matches('\n').count(), text.matches('\n').count());
+        }
+    }
 }

@@ -308,7 +308,7 @@ mod tests {
             "my password is",
         ];
         let piece = prop_oneof![
-            4 => proptest::sample::select(&pieces[..]).prop_map(str::to_owned),
+            4 => proptest::sample::select(pieces.to_vec()).prop_map(str::to_owned),
             1 => "\\PC{0,6}",
         ];
         proptest::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())

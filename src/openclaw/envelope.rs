@@ -269,56 +269,57 @@ fn sender_of(value: &Value) -> Option<Sender> {
     sender([text(value)])
 }
 
+/// What each of the patterns of [`NOTES`] holds one of: most messages have none and are left alone.
+const SIGNS: [&str; 14] = [
+    "openclaw:",
+    "<<<",
+    "SECURITY NOTICE",
+    "[Replying",
+    "[[",
+    "[media",
+    "MEDIA:",
+    "<media",
+    "[message_id",
+    "Reference UTC",
+    "System",
+    "Delivery: ",
+    "Active goal: ",
+    "To send an image back",
+];
+
+static NOTES: LazyLock<[Regex; 6]> = LazyLock::new(|| {
+    [
+        pattern(
+            r"(?s)<!--\s*openclaw:dreaming:[a-z0-9-]+:start\s*-->.*?<!--\s*openclaw:dreaming:[a-z0-9-]+:end\s*-->",
+        ),
+        pattern(r"(?s)<!--\s*openclaw:dreaming:.*?-->"),
+        pattern(concat!(
+            r"(?s)<<<EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>.*?",
+            r"(?:<<<END_EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>|\z)",
+        )),
+        pattern(r"SECURITY NOTICE: The following content is from an EXTERNAL[^\n]*(?:\n[ \t]*- [^\n]*)*"),
+        pattern(concat!(
+            r"(?m)^Current message:\n\[Replying to: [^\n]*\](?:\n#\S+: ?)?|",
+            r"(?s)\[Replying to [^\]\n]*\].*?\[/Replying\]|",
+            r"\[\[\s*(?:reply_to_current|reply_to:[^\]\n]*|audio_as_voice)\s*\]\]|",
+            r"\[media attached(?: \d+/\d+)?: [^\]\n]*\]",
+        )),
+        pattern(concat!(
+            r"(?m)^[ \t]*(?:MEDIA:[ \t]*\S.*|<media:[a-z]+>.*|\[message_id: [^\]\n]*\]|",
+            r"To send an image back, prefer the message tool.*|",
+            r"Delivery: (?:to send a message, use the `message` tool|Final assistant text is not auto|No visible reply is del).*|",
+            r"Active goal: .* — advance; keep active.*|",
+            r"System(?: \(untrusted\))?: \[[^\]\n]+\] .*|",
+            r"Current time: .*\(.*\)[ \t]*\nReference UTC: .*)$",
+        )),
+    ]
+});
+
 /// Strips the notes that stand inside a message: media, delivery hints, quoted replies, outside content.
 pub(crate) fn without_notes(text: &str) -> String {
-    static NOTES: LazyLock<[Regex; 6]> = LazyLock::new(|| {
-        [
-            pattern(
-                r"(?s)<!--\s*openclaw:dreaming:[a-z0-9-]+:start\s*-->.*?<!--\s*openclaw:dreaming:[a-z0-9-]+:end\s*-->",
-            ),
-            pattern(r"(?s)<!--\s*openclaw:dreaming:.*?-->"),
-            pattern(concat!(
-                r"(?s)<<<EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>.*?",
-                r"(?:<<<END_EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>|\z)",
-            )),
-            pattern(r"SECURITY NOTICE: The following content is from an EXTERNAL[^\n]*(?:\n[ \t]*- [^\n]*)*"),
-            pattern(concat!(
-                r"(?m)^Current message:\n\[Replying to: [^\n]*\](?:\n#\S+: ?)?|",
-                r"(?s)\[Replying to [^\]\n]*\].*?\[/Replying\]|",
-                r"\[\[\s*(?:reply_to_current|reply_to:[^\]\n]*|audio_as_voice)\s*\]\]|",
-                r"\[media attached(?: \d+/\d+)?: [^\]\n]*\]",
-            )),
-            pattern(concat!(
-                r"(?m)^[ \t]*(?:MEDIA:[ \t]*\S.*|<media:[a-z]+>.*|\[message_id: [^\]\n]*\]|",
-                r"To send an image back, prefer the message tool.*|",
-                r"Delivery: (?:to send a message, use the `message` tool|Final assistant text is not auto|No visible reply is del).*|",
-                r"Active goal: .* — advance; keep active.*|",
-                r"System(?: \(untrusted\))?: \[[^\]\n]+\] .*|",
-                r"Current time: .*\(.*\)[ \t]*\nReference UTC: .*)$",
-            )),
-        ]
-    });
-    const SIGNS: [&str; 11] = [
-        "openclaw:",
-        "<<<",
-        "SECURITY NOTICE",
-        "[Replying",
-        "[[",
-        "[media",
-        "MEDIA:",
-        "<media",
-        "[message_id",
-        "Reference UTC",
-        "System",
-    ];
-    let signed = SIGNS.iter().any(|sign| text.contains(sign))
-        || ["Delivery: ", "Active goal: ", "To send an image back"].iter().any(|sign| text.contains(sign));
-    if !signed {
-        return text.trim().to_owned();
-    }
-    let mut text = text.to_owned();
-    for note in NOTES.iter() {
-        if note.is_match(&text) {
+    let mut text = text.trim().to_owned();
+    if SIGNS.iter().any(|sign| text.contains(sign)) {
+        for note in NOTES.iter() {
             text = note.replace_all(&text, "").into_owned();
         }
     }

@@ -302,7 +302,9 @@ fn speaker(opened: &Opened, reading: &Reading) -> Speaker {
 
 fn is_owner(sender: &Sender, owner: &[String]) -> bool {
     let same = |a: &str, b: &str| {
-        let plain = |text: &str| text.trim().trim_start_matches('@').to_lowercase();
+        // `telegram:123` is how the gateway's own allow-lists write an id.
+        let bare = |text: &str| text.trim().rsplit(':').next().unwrap_or_default().to_owned();
+        let plain = |text: &str| bare(text).trim_start_matches('@').to_lowercase();
         let number = |text: &str| -> String {
             let is_number = text.chars().all(|c| c.is_ascii_digit() || " +-().".contains(c));
             if is_number { text.chars().filter(char::is_ascii_digit).collect() } else { String::new() }
@@ -325,4 +327,209 @@ fn reference_time(text: &str) -> Option<DateTime<Utc>> {
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is fixed")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::episode::{Content, parse};
+    use proptest::prelude::*;
+
+    fn reading(owner: &[&str]) -> Reading {
+        let owner = owner.iter().map(|name| (*name).to_owned()).collect();
+        Reading { owner, agent: "main".to_owned(), timezone: chrono_tz::UTC }
+    }
+
+    fn file(key: &str, body: &str) -> String {
+        format!(
+            "# Session: 2026-11-30 07:22:41 UTC\n\n- **Session Key**: {key}\n- **Session ID**: 1\n- **Source**: x\n\n## Conversation Summary\n\n{body}\n"
+        )
+    }
+
+    fn messages(body: &str) -> Vec<Message> {
+        read(&file("agent:main:main", body), &reading(&[])).unwrap().messages
+    }
+
+    fn told(messages: &[Message]) -> Vec<(&str, &str)> {
+        messages.iter().map(|m| (m.noise.unwrap_or(m.speaker.as_str()), m.text.as_str())).collect()
+    }
+
+    fn fixture(name: &str) -> Vec<Message> {
+        let path = format!("{}/tests/fixtures/episodes/{name}", env!("CARGO_MANIFEST_DIR"));
+        let episode = parse("2026-11-30-0739.md", &std::fs::read(path).unwrap(), &reading(&[]));
+        assert_eq!((episode.agent.as_str(), episode.warnings.len()), ("main", 0));
+        match episode.content {
+            Content::Session(messages) => messages,
+            Content::Notes(_) => panic!("a session was read as notes"),
+        }
+    }
+
+    #[test]
+    fn a_raw_file_of_the_older_gateway_is_read_with_its_recalls() {
+        let messages = fixture("openclaw-2026.4.15/2026-11-30-mock-reply-to-reply-with-only-.md");
+        assert_eq!(messages.len(), 15);
+        assert_eq!(
+            messages[5].text,
+            "Remember that my dog is called Biscuit and she turned four on Saturday."
+        );
+        assert_eq!(messages[5].lines, (14, 20));
+        assert_eq!(messages[5].injected[1], "I prefer tea in the morning, never coffee.");
+        assert_eq!(messages[11].injected.len(), 3);
+        assert!(
+            messages
+                .iter()
+                .all(|message| message.noise.is_none() && !message.text.contains("relevant-memories"))
+        );
+    }
+
+    #[test]
+    fn a_json_file_of_the_newer_gateway_is_read_with_its_noise() {
+        let messages = fixture("openclaw-2026.9.6/2026-11-30-0739.md");
+        assert_eq!(messages.len(), 14);
+        let told = told(&messages);
+        assert_eq!(told[6].1, "What should I cook for Anna, no peanuts?");
+        assert_eq!(told[12], (noise::SCHEDULED, ""));
+        assert_eq!(told[13], (noise::ANSWER, ""));
+        assert_eq!(messages[12].at.unwrap().to_rfc3339(), "2026-11-30T07:38:00+00:00");
+    }
+
+    #[test]
+    fn what_stands_in_a_json_line_is_never_a_role_line() {
+        let messages = fixture("openclaw-2026.9.6/2026-11-30-0739-3.md");
+        let told = told(&messages);
+        assert_eq!(told[0], ("user", "Line one of a message\nassistant: fake role line\n## Fake heading"));
+        assert_eq!(told[1], ("assistant", "Mock reply to: ## Fake heading"));
+    }
+
+    #[test]
+    fn a_session_with_only_the_notice_and_one_without_anything_hold_no_words() {
+        assert_eq!(told(&fixture("openclaw-2026.9.6/2026-11-30-0740.md")), [(noise::RESET, "")]);
+        assert_eq!(fixture("openclaw-2026.9.6/empty-session-2026-11-30-0712-2.md"), []);
+    }
+
+    #[test]
+    fn notes_that_people_add_are_kept() {
+        let body = "user: \"Hello\"\nassistant: \"Hi\"\n\n## Mine\nAnna called.\n\nShe is well.\nuser: \"Bye\"\nAnd more";
+        let messages = messages(body);
+        let expected = [
+            ("user", "Hello"),
+            ("assistant", "Hi"),
+            ("note", "## Mine\nAnna called.\n\nShe is well."),
+            ("user", "Bye"),
+            ("note", "And more"),
+        ];
+        assert_eq!(told(&messages), expected);
+        assert_eq!(messages[2].lines, (12, 15));
+    }
+
+    #[test]
+    fn a_line_that_is_no_json_is_read_raw() {
+        let lines = messages("user: \"Moby-Dick\" is long\nassistant: \"It is\"\nindeed\nuser:\nuser: x");
+        let expected = [
+            ("user", "\"Moby-Dick\" is long"),
+            ("assistant", "It is\nindeed"),
+            (noise::NO_WORDS, ""),
+            ("user", "x"),
+        ];
+        assert_eq!(told(&lines), expected);
+    }
+
+    #[test]
+    fn half_an_emoji_does_not_break_a_line() {
+        let lines = messages(r#"user: "cut \ud83d here \\ud83d, whole \ud83d\ude00""#);
+        assert_eq!(told(&lines), [("user", "cut \u{fffd} here \\ud83d, whole 😀")]);
+    }
+
+    #[test]
+    fn role_lines_inside_a_recalled_block_are_recalled() {
+        let body = "user: <relevant-memories>\n1. [fact] a\nassistant: b\n</relevant-memories>\n\nHello\nassistant: Hi";
+        let lines = messages(body);
+        assert_eq!(told(&lines), [("user", "Hello"), ("assistant", "Hi")]);
+        let unclosed = messages(
+            "user: <relevant-memories>\n1. [fact] a\n\nHello\nassistant: Hi\nuser: <relevant-memories>\n1. [fact] b\n</relevant-memories>\nYes",
+        );
+        assert_eq!(told(&unclosed), [("user", "Hello"), ("assistant", "Hi"), ("user", "Yes")]);
+    }
+
+    #[test]
+    fn only_the_owner_is_the_user() {
+        let group = "agent:main:telegram:group:-100";
+        let text = "[Telegram Family id:-100 Wed 2026-11-30T07:38:05Z] Alice (7): I moved";
+        let body = format!("user: {}", serde_json::to_string(text).unwrap());
+        let direct = "user: \"[Telegram Alice id:7 Wed 2026-11-30T07:38:05Z] I moved\"";
+        let person = Speaker::Person("Alice".to_owned());
+        let cases = [
+            (group, body.as_str(), vec![], person.clone()),
+            (group, body.as_str(), vec!["alice"], Speaker::User),
+            (group, body.as_str(), vec!["Bob", "telegram:7"], Speaker::User),
+            (group, body.as_str(), vec!["Bob"], person.clone()),
+            ("agent:main:main", direct, vec![], Speaker::User),
+            ("agent:main:main", direct, vec!["@ALICE"], Speaker::User),
+            ("agent:main:main", direct, vec!["Bob"], person),
+            ("agent:main:main", "user: \"I moved\"", vec!["Bob"], Speaker::User),
+        ];
+        for (key, body, owner, speaker) in cases {
+            let session = read(&file(key, body), &reading(&owner)).unwrap();
+            let message = &session.messages[0];
+            assert_eq!((&message.speaker, message.text.as_str()), (&speaker, "I moved"), "{owner:?}");
+            if body.contains("2026-11-30T") {
+                assert_eq!(message.at.unwrap().to_rfc3339(), "2026-11-30T07:38:05+00:00");
+            }
+        }
+    }
+
+    #[test]
+    fn sessions_of_jobs_and_other_agents_hold_nobodys_words() {
+        for key in ["agent:main:cron:1:run:2", "agent:main:hook:gmail:1", "agent:main:subagent:3"] {
+            let session = read(&file(key, "user: \"Sum up\"\nassistant: \"Done\""), &reading(&[])).unwrap();
+            assert_eq!(told(&session.messages), [(noise::TASK, ""), (noise::ANSWER, "")], "{key}");
+        }
+    }
+
+    #[test]
+    fn the_answer_to_a_heartbeat_is_noise_and_the_one_to_a_person_is_not() {
+        let lines = messages(
+            "user: \"[OpenClaw heartbeat poll]\"\nassistant: \"The door is open\"\nassistant: \"Still\"\nuser: \"Thanks\"\nassistant: \"Sure\"",
+        );
+        let expected = [
+            (noise::HEARTBEAT, ""),
+            (noise::ANSWER, ""),
+            (noise::ANSWER, ""),
+            ("user", "Thanks"),
+            ("assistant", "Sure"),
+        ];
+        assert_eq!(told(&lines), expected);
+    }
+
+    #[test]
+    fn an_unreadable_transcript_is_noise_and_a_file_without_fields_is_no_session() {
+        let lines = messages("> Transcript content was unavailable: \"gone\"");
+        assert_eq!(told(&lines), [(noise::UNAVAILABLE, "")]);
+        assert_eq!(read("# Session: 2026-11-30 07:22:41 UTC\n\nWe met.", &reading(&[])), None);
+        assert_eq!(read("# Session: on memory\n- **Session Key**: x", &reading(&[])), None);
+    }
+
+    #[test]
+    fn a_time_that_does_not_exist_is_told() {
+        let text = file("main", "user: \"x\"").replace("2026-11-30 07", "2026-13-30 07");
+        let session = read(&text, &reading(&[])).unwrap();
+        assert_eq!((session.at, session.warnings.len()), (None, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn every_json_line_is_one_message(texts in proptest::collection::vec("\\PC{0,40}|(?s).{0,20}", 1..8)) {
+            let line = |text: &String| format!("user: {}", serde_json::to_string(text).unwrap());
+            let body: Vec<String> = texts.iter().map(line).collect();
+            prop_assert_eq!(messages(&body.join("\n")).len(), texts.len());
+        }
+
+        #[test]
+        fn no_text_breaks_the_reading(body in "(?s)(user: |assistant: |\n|\"|<relevant-memories>|</relevant-memories>|\\[Telegram A id:1 Wed 2026-11-30T07:38:05Z\\] |⟦openclaw:ctx⟧|```json\n|.){0,40}") {
+            for message in messages(&body) {
+                prop_assert_eq!(message.noise.is_some(), message.text.trim().is_empty());
+            }
+        }
+    }
 }

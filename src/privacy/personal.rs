@@ -41,103 +41,140 @@ pub(super) struct Found {
     pub value: String,
 }
 
-/// Everything the rules find, in order, not overlapping.
+/// Everything the rules find, in order, not overlapping. Each rule sees only what the rules before it left: what
+/// stands beside a find is at a border there, as it is beside a placeholder. So the rules run until nothing is left
+/// to find, and masking a masked text changes nothing.
 pub(super) fn find(text: &str) -> Vec<Found> {
-    static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.)+[A-Za-z]{2,24}")
-    });
     let mut found: Vec<Found> = Vec::new();
-    if text.contains('@') {
-        found.extend(EMAIL.find_iter(text).map(|email| Found {
-            range: email.range(),
-            kind: Kind::Email,
-            value: email.as_str().to_lowercase(),
-        }));
+    loop {
+        let before = found.len();
+        sift(text, &mut found, |part| {
+            EMAIL
+                .find_iter(part)
+                .map(|email| (email.range(), Kind::Email, email.as_str().to_lowercase()))
+                .collect()
+        });
+        sift(text, &mut found, |part| {
+            numbers(part, &CARD, is_card)
+                .into_iter()
+                .map(|(range, digits)| (range, Kind::Card, digits))
+                .collect()
+        });
+        for (pattern, spell_out) in PHONES.iter() {
+            sift(text, &mut found, |part| {
+                let phones = numbers(part, pattern, |digits| (8..=15).contains(&digits.len()));
+                phones.into_iter().map(|(range, digits)| (range, Kind::Phone, spell_out(&digits))).collect()
+            });
+        }
+        if found.len() == before {
+            return found;
+        }
     }
-    found.extend(numbers(text, &CARD, Kind::Card, is_card));
-    for phone in PHONES.iter() {
-        found.extend(numbers(text, phone, Kind::Phone, |digits| (8..=15).contains(&digits.len())));
-    }
-    // Where two overlap, the earlier and longer one is meant.
-    found.sort_by_key(|found| (found.range.start, usize::MAX - found.range.end));
-    let mut end = 0;
-    found.retain(|found| {
-        let free = found.range.start >= end;
-        end = if free { found.range.end } else { end };
-        free
-    });
-    found
 }
+
+/// Runs one rule over the gaps between the finds so far, and adds its own.
+fn sift(text: &str, found: &mut Vec<Found>, rule: impl Fn(&str) -> Vec<(Range<usize>, Kind, String)>) {
+    let mut all = Vec::with_capacity(found.len());
+    let mut start = 0;
+    for end in found.drain(..).map(Some).chain([None]) {
+        let gap = start..end.as_ref().map_or(text.len(), |found| found.range.start);
+        for (range, kind, value) in rule(&text[gap.clone()]) {
+            all.push(Found { range: gap.start + range.start..gap.start + range.end, kind, value });
+        }
+        if let Some(end) = end {
+            start = end.range.end;
+            all.push(end);
+        }
+    }
+    *found = all;
+}
+
+static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.)+[A-Za-z]{2,24}")
+});
 
 static CARD: LazyLock<Regex> = LazyLock::new(|| pattern(r"[2-6]\d{3}(?:[ -]?\d){9,15}"));
 
+/// Writes a number's digits the one way that all its spellings share: country code first.
+type SpellOut = fn(&str) -> String;
+
 /// Separators stay on one line, so that a restored number cannot break a JSON string.
-static PHONES: LazyLock<[Regex; 5]> = LazyLock::new(|| {
+static PHONES: LazyLock<[(Regex, SpellOut); 5]> = LazyLock::new(|| {
     [
-        pattern(r"\+ ?[1-9]\d{0,2}(?:[ .\u{a0}-]{0,2}\(\d{1,4}\))?(?:[ .\u{a0}/-]{0,2}\d){6,13}"),
-        pattern(r"00[1-9]\d{0,2}[ /-](?:[ /-]?\d){7,12}"),
-        pattern(r"(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])\d{3}[ .-]\d{4}"),
-        pattern(r"(?:86[ -]?)?1[3-9]\d(?:\d{8}|[ -]\d{4}[ -]\d{4})"),
+        (
+            pattern(r"\+ ?[1-9]\d{0,2}(?:[ .\u{a0}-]{0,2}\(\d{1,4}\))?(?:[ .\u{a0}/-]{0,2}\d){6,13}"),
+            |digits| digits.to_owned(),
+        ),
+        (pattern(r"00[1-9]\d{0,2}[ /-](?:[ /-]?\d){7,12}"), |digits| digits[2..].to_owned()),
+        (pattern(r"(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])\d{3}[ .-]\d{4}"), |digits| {
+            if digits.len() == 10 { format!("1{digits}") } else { digits.to_owned() }
+        }),
+        (pattern(r"(?:86[ -]?)?1[3-9]\d(?:\d{8}|[ -]\d{4}[ -]\d{4})"), |digits| {
+            if digits.len() == 11 { format!("86{digits}") } else { digits.to_owned() }
+        }),
         // National numbers with an area code: 010-12345678, 0171 2345678, 020 7946 0958, 06 12 34 56 78.
-        pattern(r"\(?0[1-9]\d{0,3}\)?[ /-]\d{3,4}[ -]?\d{3,5}|010[ -]\d{8}|0[1-9](?:[ .]\d{2}){4}"),
+        (
+            pattern(r"\(?0[1-9]\d{0,3}\)?[ /-]\d{3,4}[ -]?\d{3,5}|010[ -]\d{8}|0[1-9](?:[ .]\d{2}){4}"),
+            |digits| digits.to_owned(),
+        ),
     ]
 });
 
-fn numbers(text: &str, pattern: &Regex, kind: Kind, is_one: impl Fn(&str) -> bool) -> Vec<Found> {
+/// The numbers of a pattern that stand alone and are what they seem. A match may have taken a figure too many behind
+/// the number ("4111 1111 1111 1111 12/28"); it is tried without its last groups too.
+fn numbers(text: &str, pattern: &Regex, is_one: impl Fn(&str) -> bool) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
-    for number in pattern.find_iter(text) {
-        let digits: String = number.as_str().chars().filter(char::is_ascii_digit).collect();
-        if stands_alone(text, &number.range()) && is_one(&digits) {
-            let value = if kind == Kind::Phone { national(&digits).to_owned() } else { digits };
-            found.push(Found { range: number.range(), kind, value });
+    let mut at = 0;
+    while let Some(number) = pattern.find_at(text, at) {
+        at = number.start() + 1;
+        let mut range = number.range();
+        while starts_alone(text, range.start) && !range.is_empty() {
+            let digits: String = text[range.clone()].chars().filter(char::is_ascii_digit).collect();
+            if ends_alone(text, range.end) && is_one(&digits) && is_whole(pattern, &text[range.clone()]) {
+                at = range.end;
+                found.push((range, digits));
+                break;
+            }
+            let group = text[range.clone()].rfind(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+            range.end = range.start
+                + text[range.start..range.start + group]
+                    .trim_end_matches(|c: char| !c.is_ascii_digit())
+                    .len();
         }
     }
     found
 }
 
-/// The number without the prefixes that one writes and another leaves out.
-fn national(digits: &str) -> &str {
-    let digits = digits.trim_start_matches('0');
-    match digits.len() {
-        11 => digits
-            .strip_prefix('1')
-            .filter(|rest| !rest.starts_with(['0', '1']))
-            .filter(|_| !is_mobile(digits)),
-        13 => digits.strip_prefix("86"),
-        _ => None,
-    }
-    .unwrap_or(digits)
-}
-
-/// A Chinese mobile number and a US one with its country code are both eleven digits that begin with 1.
-fn is_mobile(digits: &str) -> bool {
-    digits.len() == 11 && digits.as_bytes()[1] >= b'3'
+fn is_whole(pattern: &Regex, text: &str) -> bool {
+    pattern.find(text).is_some_and(|found| found.len() == text.len())
 }
 
 /// Not a part of a longer number, word, hash, version or path, and not an order's number.
-fn stands_alone(text: &str, range: &Range<usize>) -> bool {
+fn starts_alone(text: &str, start: usize) -> bool {
     static ORDER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)(?:order|invoice|ticket|tracking|case|issue|ref(?:erence)?|serial|isbn|订单|单号|编号|№|#)[^\pL\n]{0,4}(?:n[ro°]\.?|number|id|号)?[^\pL\n]{0,4}$",
-        )
+        pattern(concat!(
+            r"(?i)(?:order|invoice|ticket|tracking|case|issue|ref(?:erence)?|serial|isbn|订单|单号|编号|№|#)",
+            r"[^\pL\n]{0,4}(?:n[ro°]\.?|number|id|号)?[^\pL\n]{0,4}$",
+        ))
     });
-    let before = text[..range.start].chars().next_back();
-    let joined = |c: char| c.is_ascii_alphanumeric() || "_#$".contains(c);
-    // A hyphen or a point joins figures ("3-1381…", "1.415.555.2671") and hex, not words ("tel-138…").
-    let linked = |c: Option<char>, next: Option<char>| {
-        matches!(c, Some('-' | '.' | '/' | ':' | '+')) && next.is_some_and(|next| next.is_ascii_hexdigit())
-    };
-    let before_that = text[..range.start].chars().rev().nth(1);
-    let after = text[range.end..].chars().next();
-    let after_that = text[range.end..].chars().nth(1);
-    if before.is_some_and(joined) || after.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
+    let mut before = text[..start].chars().rev();
+    let (last, last_but_one) = (before.next(), before.next());
+    if last.is_some_and(|c| c.is_ascii_alphanumeric() || "_#$".contains(c)) || is_link(last, last_but_one) {
         return false;
     }
-    if linked(before, before_that) || linked(after, after_that) {
-        return false;
-    }
-    let head_start = text[..range.start].char_indices().rev().nth(23).map_or(0, |(at, _)| at);
-    !ORDER.is_match(&text[head_start..range.start])
+    let head = text[..start].char_indices().rev().nth(23).map_or(0, |(at, _)| at);
+    !ORDER.is_match(&text[head..start])
+}
+
+fn ends_alone(text: &str, end: usize) -> bool {
+    let mut after = text[end..].chars();
+    let (first, second) = (after.next(), after.next());
+    !first.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') && !is_link(first, second)
+}
+
+/// A hyphen or a point joins figures ("3-1381…", "1.415.555.2671") and hex, not words ("tel-138…").
+fn is_link(sign: Option<char>, beyond: Option<char>) -> bool {
+    matches!(sign, Some('-' | '.' | '/' | ':' | '+')) && beyond.is_some_and(|c| c.is_ascii_hexdigit())
 }
 
 /// 13 to 19 digits with the check digit of ISO/IEC 7812 (Luhn), not all the same.
@@ -153,7 +190,7 @@ fn is_card(digits: &str) -> bool {
         })
         .sum();
     (13..=19).contains(&digits.len())
-        && luhn % 10 == 0
+        && luhn.is_multiple_of(10)
         && digits.bytes().any(|byte| byte != digits.as_bytes()[0])
 }
 
@@ -183,6 +220,9 @@ mod tests {
             ("0171 2345678", "0171 2345678", Kind::Phone),
             ("06 12 34 56 78", "06 12 34 56 78", Kind::Phone),
             ("card 4111 1111 1111 1111 exp", "4111 1111 1111 1111", Kind::Card),
+            ("4111 1111 1111 1111 12/28", "4111 1111 1111 1111", Kind::Card),
+            ("call +49 171 2345678 5pm", "+49 171 2345678", Kind::Phone),
+            ("12345 4111 1111 1111 1111", "4111 1111 1111 1111", Kind::Card),
             ("378282246310005", "378282246310005", Kind::Card),
         ];
         for (text, expected, kind) in cases {

@@ -124,7 +124,7 @@ fn cut(block: &Block, lines: &Lines, path: &[(HeadingLevel, String, bool)], piec
     let standing =
         if under_tag || tag::is_excluded(source) { Standing::Excluded } else { Standing::Evidence };
     let ranges = match block.kind {
-        Kind::Whole => vec![0..source.len()],
+        Kind::Whole => std::iter::once(0..source.len()).collect(),
         Kind::Paragraph if source.chars().count() > split::PART_CHARS => split::paragraph_parts(source),
         _ => split::parts(source),
     };
