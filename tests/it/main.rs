@@ -1,2 +1,4 @@
+mod fake_openai;
+
 #[test]
 fn t() {}
