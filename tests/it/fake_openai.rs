@@ -1,6 +1,7 @@
 //! A fake OpenAI server: it checks the shape of every request as OpenAI would, answers embeddings with the `lexical`
 //! vectors and chats from a closure, and fails where it is told to. What a night should make of it is for the tests
 //! that start it.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -22,12 +22,13 @@ pub const MODEL: &str = "lexical";
 ///
 /// Duplicates against unrelated texts: AUC 1.000 in each language; against the same topic: 1.000 (en, ko, ja), 0.944
 /// (zh). The duplicate threshold is the higher one, because a duplicate below it is still judged as a conflict
-/// candidate, while a wrong one would not be stored at all. Across languages the model sees nothing: 0.00 to 0.15.
+/// candidate, while a wrong one would not be stored at all. Messages of different people in MemoryBank reach 0.28 in
+/// 2.3 % of all pairs and 0.50 in 0.15 %. Across languages the model sees nothing: 0.00 to 0.06.
 ///
 /// Clustering at 0.36 was measured on the 341 user messages of MemoryBank: 59 % (en) and 69 % (zh) stay alone, the
 /// others form 51 clusters of 2 to 5 messages, mean similarity inside 0.44 and 0.50. Read by eye, most are about one
-/// thing (learning to draw, a speech, cooking noodles) or one formula ("thank you for your advice"). At 0.30 clusters
-/// of seven mix outings with films; at 0.44 four messages of five stay alone.
+/// thing (learning to draw, a speech, cooking noodles) or one formula ("thank you for your advice"). At 0.30 there are
+/// clusters of seven that mix outings with films; at 0.44 four messages of five stay alone.
 pub const THRESHOLDS: Thresholds = Thresholds { cluster: 0.36, duplicate: 0.50, related: 0.28 };
 
 /// The embedder. It reaches no network and spends no budget.
