@@ -171,7 +171,9 @@ impl Endpoint {
 
     /// Sends `body` to `path` and reads the reply, with retries.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
-        if let Some(closed) = self.closed.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        // Cloned first: a guard in the `if let` would still be held when `refused` takes the lock.
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(closed) = closed {
             return Err(Failure::Final(match closed {
                 Closed::Unreachable(why) => self.unreachable(0, Cause::Closed(why)),
                 Closed::Refused(rejection) => self.refused(rejection),
@@ -413,3 +415,7 @@ fn chain(error: &dyn StdError) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

@@ -196,3 +196,33 @@ pub enum ProviderError {
         detail: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_models_have_thresholds_whatever_their_owner_tag_or_case() {
+        let small = thresholds_of("openai/text-embedding-3-small");
+        assert_eq!(small, Some(Thresholds { cluster: 0.75, duplicate: 0.90, related: 0.70 }));
+        assert!(thresholds_of("sentence-transformers/all-MiniLM-L6-v2").is_some());
+        assert_eq!(thresholds_of("lexical"), Some(local::lexical::THRESHOLDS));
+        for unknown in ["nomic-embed-text", "text-embedding-3-large", "multilingual-e5-small", ""] {
+            assert_eq!(thresholds_of(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn normalising_gives_length_one_or_says_that_it_cannot() {
+        for vector in [vec![3.0, 4.0], vec![3e30, 4e30], vec![3e-15, 4e-15]] {
+            let mut vector = vector;
+            assert!(normalise(&mut vector));
+            assert!((vector[0] - 0.6).abs() < 1e-6 && (vector[1] - 0.8).abs() < 1e-6, "{vector:?}");
+        }
+        for vector in [vec![], vec![0.0, 0.0], vec![f32::NAN, 1.0], vec![f32::INFINITY, 1.0]] {
+            let mut changed = vector.clone();
+            assert!(!normalise(&mut changed));
+            assert_eq!(format!("{changed:?}"), format!("{vector:?}"));
+        }
+    }
+}

@@ -13,14 +13,14 @@ use mend::Found;
 /// trailing commas, single and typographic quotes, bare keys and raw line ends in strings.
 ///
 /// # Errors
-/// When there is none, or the reply breaks off inside a value. The text says why, without quoting the reply.
+/// When there is none, or the reply breaks off inside a value. The text says why.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let mut values = values(text)?;
     let mut first_error = None;
     while let Some(value) = values.pop() {
         match serde_json::from_value(value.value) {
             Ok(parsed) => return Ok(parsed),
-            Err(e) => first_error.get_or_insert(e.to_string()),
+            Err(e) => first_error.get_or_insert_with(|| why(&e)),
         };
     }
     Err(first_error.unwrap_or_else(|| "no JSON in the reply".to_owned()))
@@ -55,7 +55,16 @@ pub fn parse_list<T: DeserializeOwned>(text: &str, key: &str) -> Result<Vec<T>, 
 }
 
 fn read_item<T: DeserializeOwned>(n: usize, item: Value) -> Result<T, String> {
-    serde_json::from_value(item).map_err(|e| format!("item {n}: {e}"))
+    serde_json::from_value(item).map_err(|e| format!("item {n}: {}", why(&e)))
+}
+
+/// An error's text, which may quote the reply at length, cut to what fits a log.
+fn why(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 /// The items of a value that holds `key`, is the list itself, or is a list around an object that holds it.

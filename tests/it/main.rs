@@ -1,4 +1,5 @@
 //! All integration tests in one binary, since each extra one links LanceDB again.
 
 mod cli;
+mod fake_openai;
 mod store;

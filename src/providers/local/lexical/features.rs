@@ -24,22 +24,46 @@ mod weight {
     pub(super) const COMMON: f32 = 0.4;
 }
 
-/// English words that say little; "user" is in nearly every memory.
+/// Words that say little: grammar, greetings and thanks, and "user", which is in nearly every memory.
 const COMMON_WORDS: &[&str] = &[
-    "a", "about", "after", "all", "also", "always", "am", "an", "and", "any", "are", "as", "at", "be", "been",
-    "before", "but", "by", "can", "could", "d", "did", "do", "does", "don", "for", "from", "had", "has", "have",
-    "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "like", "ll", "m", "me",
-    "more", "most", "my", "no", "not", "now", "of", "on", "only", "or", "our", "out", "over", "please", "re", "s",
-    "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
-    "this", "those", "to", "too", "up", "use", "used", "user", "ve", "very", "was", "we", "were", "what", "when",
-    "where", "which", "who", "will", "with", "would", "you", "your",
+    "a", "about", "after", "all", "also", "always", "am", "an", "and", "any", "are", "as", "at", "be",
+    "been", "before", "but", "by", "bye", "can", "could", "d", "did", "do", "does", "don", "for", "from",
+    "good", "goodbye", "great", "had", "has", "have", "he", "hello", "her", "hey", "hi", "him", "his", "how",
+    "i", "if", "in", "into", "is", "it", "its", "just", "lately", "like", "ll", "m", "me", "more", "most",
+    "much", "my", "no", "not", "now", "of", "oh", "ok", "okay", "on", "only", "or", "our", "out", "over",
+    "please", "re", "really", "recently", "s", "she", "should", "so", "some", "sure", "t", "than", "thank",
+    "thanks", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to",
+    "today", "too", "up", "use", "used", "user", "ve", "very", "was", "we", "well", "were", "what", "when",
+    "where", "which", "who", "will", "with", "would", "yeah", "yes", "you", "your",
 ];
 
 /// Chinese characters that say little.
-const COMMON_IDEOGRAMS: &str = "的了是在我你他她它们这那有和就不也都很吗呢吧啊呀着过会要能可以个一说啦嘛么什怎为与及或被把给让对从到";
+const COMMON_IDEOGRAMS: &str =
+    "的了是在我你他她它们这那有和就不也都很吗呢吧啊呀着过会要能可以个一说啦嘛么什怎为与及或被把给让对从到";
 
-/// "The user" where words are not set apart.
-const THE_USER: &[&str] = &["用户", "用戶", "ユーザー", "사용자"];
+/// Common words of scripts that do not set words apart, and the word of [`COMMON_WORDS`] they count as.
+const COMMON_PHRASES: &[(&str, &str)] = &[
+    ("用户", "user"),
+    ("用戶", "user"),
+    ("ユーザー", "user"),
+    ("사용자", "user"),
+    ("你好", "hello"),
+    ("您好", "hello"),
+    ("こんにちは", "hello"),
+    ("안녕하세요", "hello"),
+    ("谢谢", "thanks"),
+    ("感谢", "thanks"),
+    ("謝謝", "thanks"),
+    ("ありがとうございます", "thanks"),
+    ("ありがとう", "thanks"),
+    ("감사합니다", "thanks"),
+    ("好的", "okay"),
+    ("今天", "today"),
+    ("今日", "today"),
+    ("오늘", "today"),
+    ("最近", "recently"),
+    ("非常", "very"),
+];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
@@ -104,9 +128,9 @@ impl Features {
 
     fn add_text(&mut self, text: &str) {
         let mut text: String = text.nfkc().flat_map(char::to_lowercase).collect();
-        for word in THE_USER {
-            if text.contains(word) {
-                text = text.replace(word, " user ");
+        for (phrase, word) in COMMON_PHRASES {
+            if text.contains(phrase) {
+                text = text.replace(phrase, &format!(" {word} "));
             }
         }
         let chars: Vec<char> = text.chars().collect();
@@ -164,8 +188,9 @@ impl Features {
 /// UTF-8; then MurmurHash3's finaliser, because FNV's high bits hardly depend on the last bytes.
 fn hash(kind: &str, text: &str) -> u64 {
     let bytes = kind.bytes().chain([0]).chain(text.bytes());
-    let mut hash = bytes
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     hash ^= hash >> 33;
     hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash ^= hash >> 33;
