@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::config::{Config, ConfigError, EnvFile, Layers, Origin, VARIABLES, Variable, expand};
+use crate::config::{Config, ConfigError, EnvFile, Layers, Origin, VARIABLES, Variable, expand, warnings};
 use crate::error::Error;
 use crate::store::{Created, Store, StoreError};
 
@@ -123,6 +123,7 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
         home: config.home.clone(),
         must_name_home: matches!(layers.get("DREAMER_HOME"), Some((_, Origin::Flag))),
         env_file: layers.env_file.clone(),
+        warnings: warnings(&layers, &config),
         ..Report::default()
     };
     make_folders(&config, &mut report)?;

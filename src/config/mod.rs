@@ -297,6 +297,14 @@ impl fmt::Display for Problem {
     }
 }
 
+/// One problem on the same line, several each on a line of its own.
+fn lines_of(problems: &[Problem]) -> String {
+    match problems {
+        [one] => one.to_string(),
+        several => several.iter().map(|problem| format!("\n  {problem}")).collect(),
+    }
+}
+
 /// Why the settings cannot be used. Every one of these is exit 78.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -327,7 +335,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// Values that do not parse or are out of range: all of them.
-    #[error("use the settings: {}", problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("use the settings: {}", lines_of(problems))]
     Invalid {
         /// One a value.
         problems: Vec<Problem>,

@@ -1,6 +1,7 @@
 //! From raw values to a checked [`Config`]: what every variable may be, and what it is when nobody sets it.
 //! All bad values are reported at once.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -78,7 +79,7 @@ impl Reader<'_> {
             llm_provider: self.take("DREAMER_LLM_PROVIDER", llm_provider),
             builtin_model,
             openai: self.openai(embedding_model),
-            embedding_dim: self.take_optional("DREAMER_EMBEDDING_DIM", |v| number(v, 1..=65_536)),
+            embedding_dim: self.take_optional("DREAMER_EMBEDDING_DIM", |v| whole(v, 1..=65_536)),
             cluster_similarity: self.similarity("CLUSTER_SIMILARITY", &model, of_model.map(|t| t.cluster)),
             dedup_similarity: self.similarity("DEDUP_SIMILARITY", &model, of_model.map(|t| t.duplicate)),
             contradiction_similarity: self.similarity(
@@ -87,13 +88,13 @@ impl Reader<'_> {
                 of_model.map(|t| t.related),
             ),
             decay_rate: self.take("IMPORTANCE_DECAY_RATE", decay_rate),
-            fade_threshold: self.take("SOFT_DELETE_THRESHOLD", |v| number(v, 0.0..=1.0)),
+            fade_threshold: self.take("SOFT_DELETE_THRESHOLD", share),
             fade: self.take("DREAMER_FADE", fade),
-            max_episode_days: self.take("MAX_EPISODES_PER_RUN", |v| number(v, 1..=36_500)),
-            max_new_memories: self.take("MAX_NEW_MEMORIES", |v| number(v, 1..=100_000)),
-            max_calls: self.take("DREAMER_MAX_CALLS", |v| number(v, 1..=1_000_000)),
-            max_minutes: self.take("DREAMER_MAX_MINUTES", |v| number(v, 1..=1_440)),
-            concurrency: self.take("DREAMER_CONCURRENCY", |v| number(v, 1..=64)),
+            max_episode_days: self.take("MAX_EPISODES_PER_RUN", |v| whole(v, 1..=36_500)),
+            max_new_memories: self.take("MAX_NEW_MEMORIES", |v| whole(v, 1..=100_000)),
+            max_calls: self.take("DREAMER_MAX_CALLS", |v| whole(v, 1..=1_000_000)),
+            max_minutes: self.take("DREAMER_MAX_MINUTES", |v| whole(v, 1..=1_440)),
+            concurrency: self.take("DREAMER_CONCURRENCY", |v| whole(v, 1..=64)),
             agent: self.take("DREAMER_AGENT", text),
             owner: self.take_optional("DREAMER_OWNER", list).unwrap_or_default(),
             timezone: self.timezone(),
@@ -194,7 +195,7 @@ impl Reader<'_> {
     }
 
     fn similarity(&mut self, name: &'static str, model: &str, of_model: Option<f32>) -> Option<f32> {
-        let set = self.take_optional(name, |v| number(v, 0.0..=1.0));
+        let set = self.take_optional(name, share);
         if let (None, Some(value), Some(setting)) =
             (set, of_model, self.settings.iter_mut().find(|s| s.name == name && s.value.is_none()))
         {
@@ -299,23 +300,27 @@ fn api_key(value: &str) -> Result<SecretString, String> {
     }
 }
 
-fn number<T: FromStr + PartialOrd + std::fmt::Display>(
+fn in_range<T: FromStr + PartialOrd + Display>(
     value: &str,
     range: RangeInclusive<T>,
+    kind: &str,
 ) -> Result<T, String> {
     // `contains` is false for NaN.
-    value.parse().ok().filter(|n| range.contains(n)).ok_or_else(|| {
-        let kind = if value.contains('.') || std::any::type_name::<T>().starts_with('f') {
-            "number"
-        } else {
-            "whole number"
-        };
-        format!("must be a {kind} from {} to {}", range.start(), range.end())
-    })
+    let parsed = value.parse().ok().filter(|number| range.contains(number));
+    parsed.ok_or_else(|| format!("must be a {kind} from {} to {}", range.start(), range.end()))
+}
+
+fn whole<T: FromStr + PartialOrd + Display>(value: &str, range: RangeInclusive<T>) -> Result<T, String> {
+    in_range(value, range, "whole number")
+}
+
+/// A number from 0 to 1.
+fn share<T: FromStr + PartialOrd + Display + From<u8>>(value: &str) -> Result<T, String> {
+    in_range(value, T::from(0)..=T::from(1), "number")
 }
 
 fn decay_rate(value: &str) -> Result<f64, String> {
-    number(value, 0.0..=1.0)
+    share::<f64>(value)
         .ok()
         .filter(|rate| *rate < 1.0)
         .ok_or_else(|| "must be a number from 0 to below 1, a share lost a day, such as 0.05".into())
@@ -380,7 +385,7 @@ fn min_new(value: &str) -> Result<Option<usize>, String> {
     if value.eq_ignore_ascii_case("off") {
         return Ok(None);
     }
-    number(value, 1..=1_000_000).map(Some).map_err(|allowed| format!("{allowed}, or off"))
+    whole(value, 1..=1_000_000).map(Some).map_err(|allowed| format!("{allowed}, or off"))
 }
 
 #[cfg(test)]
