@@ -2,9 +2,18 @@
 //! outside the edges) and says which day and which messages they hold.
 //! Cutting the messages into chunks is `nrem::chunk`; the gateway's own grammar is `openclaw::session`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::SystemTime;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Timelike, Utc};
+use chrono_tz::Tz;
+use regex::Regex;
+use sha2::{Digest, Sha256};
+
+use crate::openclaw::session;
 
 /// Who said something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -79,4 +88,262 @@ pub struct Episode {
     pub content: Content,
     /// Things the operator should know, such as "3 bytes were not valid UTF-8".
     pub warnings: Vec<String>,
+}
+
+/// The settings that reading an episode needs.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// Names or sender ids of the agent's owner; may be empty.
+    pub owner: Vec<String>,
+    /// Whose memories those of an episode without a session key are.
+    pub agent: String,
+    /// The zone of file dates and of times without one.
+    pub timezone: Tz,
+}
+
+/// A file that is an episode by its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its file name.
+    pub name: String,
+    /// The date in its name.
+    pub date: NaiveDate,
+    /// When it last changed.
+    pub modified: SystemTime,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// What lies in the episodes folder.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listing {
+    /// The episodes, by date, then name.
+    pub found: Vec<Found>,
+    /// Names of files that are no episodes, such as `notes.md`; folders are not listed.
+    pub ignored: Vec<String>,
+}
+
+/// What came of reading a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Read {
+    /// It was read.
+    Episode(Episode),
+    /// It changed since it was found or while it was read: it waits for the next night.
+    Changing,
+    /// It could not be read; the night goes on without it.
+    Skipped {
+        /// The file.
+        what: PathBuf,
+        /// Why, as a fragment for people.
+        why: String,
+    },
+}
+
+/// Why the episodes could not be found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EpisodeError {
+    /// The folder could not be listed.
+    #[error("list the episodes in {path}; check that the folder exists and DREAMER_EPISODES_DIR")]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// The hour at which the gateway resets its sessions' latest: a header before it tells of the day before.
+const DAY_STARTS: u32 = 5;
+
+/// The episodes of a folder, by date, then name. Does not recurse; follows links to files, never to folders.
+///
+/// # Errors
+/// When the folder cannot be listed.
+pub fn find(dir: &Path) -> Result<Vec<Found>, EpisodeError> {
+    Ok(list(dir)?.found)
+}
+
+/// Like [`find`], with the names of the files that are no episodes.
+///
+/// # Errors
+/// When the folder cannot be listed.
+pub fn list(dir: &Path) -> Result<Listing, EpisodeError> {
+    let failed = |source| EpisodeError::List { path: dir.to_owned(), source };
+    let mut listing = Listing::default();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // `metadata` follows links; a dangling one has none and is no episode.
+        let metadata = fs::metadata(&path).ok();
+        match (date_in(&name), metadata) {
+            (_, Some(metadata)) if metadata.is_dir() => {}
+            (Some(date), Some(metadata)) if metadata.is_file() => {
+                let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                listing.found.push(Found { path, name, date, modified, len: metadata.len() });
+            }
+            _ => listing.ignored.push(name),
+        }
+    }
+    listing.found.sort_by(|a, b| (a.date, &a.name).cmp(&(b.date, &b.name)));
+    listing.ignored.sort();
+    Ok(listing)
+}
+
+/// The date in an episode's file name; none if it is not one.
+pub fn date_in(name: &str) -> Option<NaiveDate> {
+    static NAME: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^(\d{4}-\d{2}-\d{2})(?:-.+)?\.md$").expect("the pattern is fixed"));
+    NaiveDate::parse_from_str(&NAME.captures(name)?[1], "%Y-%m-%d").ok()
+}
+
+/// Reads one file.
+///
+/// # Errors
+/// None today: what a file does to us becomes [`Read::Changing`] or [`Read::Skipped`].
+pub fn read(found: &Found, reading: &Reading) -> Result<Read, EpisodeError> {
+    let skipped = |error: io::Error| Read::Skipped { what: found.path.clone(), why: error.to_string() };
+    let same = |metadata: &fs::Metadata| {
+        metadata.len() == found.len && metadata.modified().ok().is_none_or(|at| at == found.modified)
+    };
+    let before = match fs::metadata(&found.path) {
+        Ok(metadata) => metadata,
+        Err(error) => return Ok(skipped(error)),
+    };
+    let bytes = match fs::read(&found.path) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(skipped(error)),
+    };
+    let after = match fs::metadata(&found.path) {
+        Ok(metadata) => metadata,
+        Err(error) => return Ok(skipped(error)),
+    };
+    if !same(&before) || !same(&after) || bytes.len() as u64 != found.len {
+        return Ok(Read::Changing);
+    }
+    let mut episode = parse(&found.name, &bytes, reading);
+    episode.path.clone_from(&found.path);
+    Ok(Read::Episode(episode))
+}
+
+/// Makes an episode of a file's bytes. Pure; `path` is the bare name. A name without a date counts as 1970-01-01
+/// where the session header does not help ([`find`] gives no such names).
+pub fn parse(name: &str, bytes: &[u8], reading: &Reading) -> Episode {
+    let date = date_in(name).unwrap_or_default();
+    let mut warnings = Vec::new();
+    let text = without_front_matter(decode(bytes, &mut warnings));
+    let mut episode = Episode {
+        path: PathBuf::from(name),
+        name: name.to_owned(),
+        date,
+        digest: format!("{:x}", Sha256::digest(bytes)),
+        agent: reading.agent.clone(),
+        session_key: None,
+        said_at: last_second(date, reading.timezone),
+        content: Content::Notes(String::new()),
+        warnings,
+    };
+    match session::read(&text, reading) {
+        Some(session) => {
+            if let Some(at) = session.at {
+                episode.said_at = day_of_session(at, reading.timezone);
+            }
+            if let Some(agent) = session.key.as_deref().and_then(session::agent_of) {
+                agent.clone_into(&mut episode.agent);
+            }
+            episode.session_key = session.key;
+            episode.warnings.extend(session.warnings);
+            episode.content = Content::Session(session.messages);
+        }
+        None => episode.content = Content::Notes(text),
+    }
+    episode
+}
+
+/// The instant of a local wall-clock time; the earlier of two, and in a gap the time after it.
+pub(crate) fn from_local(local: NaiveDateTime, timezone: Tz) -> DateTime<Utc> {
+    timezone
+        .from_local_datetime(&local)
+        .earliest()
+        .or_else(|| timezone.from_local_datetime(&(local + TimeDelta::hours(1))).earliest())
+        .map_or_else(|| Utc.from_utc_datetime(&local), |at| at.to_utc())
+}
+
+/// The last second of a local day.
+pub(crate) fn last_second(date: NaiveDate, timezone: Tz) -> DateTime<Utc> {
+    let end = NaiveTime::from_hms_opt(23, 59, 59).unwrap_or_default();
+    from_local(date.and_time(end), timezone)
+}
+
+/// A session that ended before 05:00 was the day before's: the gateway resets at night.
+fn day_of_session(at: DateTime<Utc>, timezone: Tz) -> DateTime<Utc> {
+    let local = at.with_timezone(&timezone).naive_local();
+    match local.date().checked_sub_days(Days::new(1)) {
+        Some(previous) if local.hour() < DAY_STARTS => last_second(previous, timezone),
+        _ => at,
+    }
+}
+
+/// Bytes to text with `\n` line ends. Nothing here fails; what had to be changed is told.
+fn decode(bytes: &[u8], warnings: &mut Vec<String>) -> String {
+    let text = match bytes {
+        [0xFF, 0xFE, rest @ ..] => from_utf16(rest, u16::from_le_bytes, warnings),
+        [0xFE, 0xFF, rest @ ..] => from_utf16(rest, u16::from_be_bytes, warnings),
+        [0xEF, 0xBB, 0xBF, rest @ ..] => from_utf8(rest, warnings),
+        _ => from_utf8(bytes, warnings),
+    };
+    let nul = text.bytes().filter(|byte| *byte == 0).count();
+    if nul > 0 {
+        warnings.push(format!("{nul} NUL bytes were removed"));
+    }
+    if nul > 0 || text.contains('\r') {
+        return text.replace('\0', "").replace("\r\n", "\n").replace('\r', "\n");
+    }
+    text
+}
+
+fn from_utf8(bytes: &[u8], warnings: &mut Vec<String>) -> String {
+    let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    match invalid {
+        0 => {}
+        1 => warnings.push("1 byte was not valid UTF-8".to_owned()),
+        _ => warnings.push(format!("{invalid} bytes were not valid UTF-8")),
+    }
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, warnings: &mut Vec<String>) -> String {
+    warnings.push("the file is UTF-16, not UTF-8".to_owned());
+    let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+    String::from_utf16_lossy(&units)
+}
+
+/// Blanks out YAML front matter, keeping the lines. A rule (`---`) with prose below it is not front matter.
+fn without_front_matter(text: String) -> String {
+    static ENTRY: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"^(?:["']?[\p{L}\p{N}_][\p{L}\p{N}_. -]*["']?:(?:\s.*)?|\s+\S.*|-\s.*|#.*|[\]}].*|\s*)$"#)
+            .expect("the pattern is fixed")
+    });
+    if !text.starts_with("---\n") && !text.starts_with("--- ") {
+        return text;
+    }
+    let mut lines = text.split('\n');
+    if lines.next().is_none_or(|line| line.trim_end() != "---") {
+        return text;
+    }
+    let mut inside = 0;
+    for line in lines {
+        inside += 1;
+        if matches!(line.trim_end(), "---" | "...") {
+            let rest: Vec<&str> = text.split('\n').skip(inside + 1).collect();
+            return format!("{}{}", "\n".repeat(inside + 1), rest.join("\n"));
+        }
+        let begins_with_a_key = inside > 1 || line.starts_with('#') || line.contains(':');
+        if !ENTRY.is_match(line) || !begins_with_a_key {
+            break;
+        }
+    }
+    text
 }

@@ -1,6 +1,20 @@
 //! Privacy: secrets are removed for good, personal data is masked for providers beyond this machine.
 //! [`Outbound`] is text that may leave; only [`Privacy`] can build it, so that the compiler enforces the policy.
 
+mod personal;
+mod secret;
+
+use std::collections::{HashMap, HashSet};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use regex::{Captures, Regex};
+
+use crate::config::MaskPii;
+use personal::Kind;
+
+pub use secret::{Cleaned, without_secrets};
+
 /// Text that may leave this process, to a provider. Only [`Privacy`] makes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outbound(String);
@@ -12,23 +26,295 @@ impl Outbound {
     }
 }
 
-/// What may leave.
-#[derive(Debug, Clone)]
-pub struct Privacy {}
+/// What a run may keep and what it may send, with the run's dictionary of placeholders.
+///
+/// A value (an address, whatever its case; a number, whatever its separators) has one placeholder for the whole run, such as
+/// `[PHONE_1]`; it comes back in the spelling that was met first.
+#[derive(Debug)]
+pub struct Privacy {
+    mask: MaskPii,
+    beyond_loopback: bool,
+    dictionary: Mutex<Dictionary>,
+}
 
 impl Privacy {
-    /// A policy.
-    pub fn new(_mask: crate::config::MaskPii, _beyond_loopback: bool) -> Self {
-        Self {}
+    /// The policy of a run whose language model is, or is not, beyond this machine (see [`is_loopback`]).
+    pub fn new(mask: MaskPii, beyond_loopback: bool) -> Self {
+        Self { mask, beyond_loopback, dictionary: Mutex::default() }
     }
 
-    /// Text for a prompt.
+    /// What may be kept of a text: no secrets, and with [`MaskPii::Always`] placeholders for personal data. Doing it twice
+    /// changes nothing.
+    pub fn to_store(&self, text: &str) -> String {
+        let text = without_secrets(text).text;
+        if self.mask == MaskPii::Always { self.masked(&text, Literal::IsPlaceholder) } else { text }
+    }
+
+    /// A stored text for the embedder: exactly the stored words, because the gateway embeds those too. Should a secret
+    /// be in it all the same, it goes.
+    pub fn to_embed(&self, stored: &str) -> Outbound {
+        Outbound(without_secrets(stored).text)
+    }
+
+    /// A text for a prompt: no secrets, and placeholders for personal data where the policy wants them.
     pub fn to_prompt(&self, text: &str) -> Outbound {
-        Outbound(text.to_owned())
+        let text = without_secrets(text).text;
+        Outbound(match self.mask {
+            MaskPii::Always => self.masked(&text, Literal::IsPlaceholder),
+            MaskPii::External if self.beyond_loopback => self.masked(&text, Literal::IsText),
+            MaskPii::External | MaskPii::Never => text,
+        })
     }
 
-    /// Text for an embedder.
-    pub fn to_embed(&self, text: &str) -> Outbound {
-        Outbound(text.to_owned())
+    /// A model's reply with the values of its placeholders; with [`MaskPii::Always`] they stay, as they do in the store.
+    pub fn restore(&self, reply: &str) -> String {
+        if self.mask == MaskPii::Always {
+            return reply.to_owned();
+        }
+        let dictionary = self.dictionary.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = |found: &Captures| {
+            let value = placeholder_of(found).and_then(|placeholder| dictionary.values.get(&placeholder));
+            value.map_or_else(|| found[0].to_owned(), Clone::clone)
+        };
+        PLACEHOLDER.replace_all(reply, value).into_owned()
+    }
+
+    fn masked(&self, text: &str, literal: Literal) -> String {
+        let mut dictionary = self.dictionary.lock().unwrap_or_else(PoisonError::into_inner);
+        // Numbers that the text itself uses are not given to anybody, from here on.
+        for found in PLACEHOLDER.captures_iter(text) {
+            dictionary.reserved.extend(placeholder_of(&found));
+        }
+        let mut masked = String::with_capacity(text.len());
+        let mut end = 0;
+        for found in personal::find(text) {
+            dictionary.pass(&text[end..found.range.start], literal, &mut masked);
+            let placeholder = dictionary.placeholder(found.kind, &found.value, &text[found.range.clone()]);
+            masked.push_str(&placeholder);
+            end = found.range.end;
+        }
+        dictionary.pass(&text[end..], literal, &mut masked);
+        masked
+    }
+}
+
+/// What a text means that already holds `[PHONE_1]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    /// Ours, from the store: it stays.
+    IsPlaceholder,
+    /// Words like any other: they must come back as they are, also where the number has been given to a value.
+    IsText,
+}
+
+/// A kind and its number.
+type Placeholder = (Kind, u32);
+
+static PLACEHOLDER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?i)\[(EMAIL|PHONE|CARD)_(\d{1,9})\]").expect("the pattern is fixed"));
+
+fn placeholder_of(found: &Captures) -> Option<Placeholder> {
+    Some((Kind::from_word(&found[1])?, found[2].parse().ok()?))
+}
+
+/// The values of a run and their placeholders.
+#[derive(Debug, Default)]
+struct Dictionary {
+    known: HashMap<(Kind, String), u32>,
+    values: HashMap<Placeholder, String>,
+    reserved: HashSet<Placeholder>,
+    last: HashMap<Kind, u32>,
+}
+
+impl Dictionary {
+    fn placeholder(&mut self, kind: Kind, value: &str, spelling: &str) -> String {
+        let key = (kind, value.to_owned());
+        if let Some(number) = self.known.get(&key) {
+            return format!("[{}_{number}]", kind.as_str());
+        }
+        let last = self.last.entry(kind).or_insert(0);
+        *last += 1;
+        while self.reserved.contains(&(kind, *last)) {
+            *last += 1;
+        }
+        let number = *last;
+        self.known.insert(key, number);
+        self.values.insert((kind, number), spelling.to_owned());
+        format!("[{}_{number}]", kind.as_str())
+    }
+
+    /// Copies text without personal data. A literal whose number is already a value's gets a placeholder itself.
+    fn pass(&mut self, text: &str, literal: Literal, masked: &mut String) {
+        let mut end = 0;
+        for found in PLACEHOLDER.captures_iter(text) {
+            let Some(placeholder) = placeholder_of(&found) else { continue };
+            if literal == Literal::IsPlaceholder || !self.values.contains_key(&placeholder) {
+                continue;
+            }
+            let range = found.get(0).map_or(0..0, |found| found.range());
+            masked.push_str(&text[end..range.start]);
+            masked.push_str(&self.placeholder(placeholder.0, &text[range.clone()], &text[range.clone()]));
+            end = range.end;
+        }
+        masked.push_str(&text[end..]);
+    }
+}
+
+/// Whether a server's address is this machine: `localhost`, `127.0.0.0/8` or `[::1]`. In doubt it is not.
+pub fn is_loopback(url: &str) -> bool {
+    // Parsers disagree on where a host ends that holds a backslash.
+    if url.contains('\\') {
+        return false;
+    }
+    let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if let Some(inside) = host.strip_prefix('[') {
+        let address = inside.split(']').next().unwrap_or_default();
+        return address.parse::<Ipv6Addr>().is_ok_and(|address| {
+            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
+        });
+    }
+    let name = host.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn external() -> Privacy {
+        Privacy::new(MaskPii::External, true)
+    }
+
+    #[test]
+    fn prompts_beyond_this_machine_carry_placeholders_and_replies_get_the_values_back() {
+        let privacy = external();
+        let prompt = privacy.to_prompt("Anna: anna@example.org, +49 171 2345678; Bob: bob@example.org, ANNA@example.org");
+        assert_eq!(prompt.as_str(), "Anna: [EMAIL_1], [PHONE_1]; Bob: [EMAIL_2], [EMAIL_1]");
+        assert_eq!(privacy.to_prompt("again bob@example.org").as_str(), "again [EMAIL_2]");
+        let reply = r#"{"text": "Anna's number is [PHONE_1], Bob's mail [email_2], none is [EMAIL_9]"}"#;
+        let restored = r#"{"text": "Anna's number is +49 171 2345678, Bob's mail bob@example.org, none is [EMAIL_9]"}"#;
+        assert_eq!(privacy.restore(reply), restored);
+    }
+
+    #[test]
+    fn each_policy_masks_where_it_says() {
+        let text = "mail anna@example.org, password: hunter2";
+        let bare = "mail anna@example.org, password: [secret removed]";
+        let masked = "mail [EMAIL_1], password: [secret removed]";
+        let cases = [
+            (MaskPii::External, true, bare, masked),
+            (MaskPii::External, false, bare, bare),
+            (MaskPii::Always, false, masked, masked),
+            (MaskPii::Never, true, bare, bare),
+        ];
+        for (mask, beyond, stored, sent) in cases {
+            let privacy = Privacy::new(mask, beyond);
+            assert_eq!(privacy.to_store(text), stored, "{mask:?}");
+            assert_eq!(privacy.to_prompt(text).as_str(), sent, "{mask:?}");
+            assert_eq!(privacy.to_embed(stored).as_str(), stored, "{mask:?}");
+        }
+        let always = Privacy::new(MaskPii::Always, true);
+        assert_eq!(always.restore(&always.to_store(text)), masked);
+    }
+
+    #[test]
+    fn a_literal_that_looks_like_a_placeholder_comes_back_as_it_was() {
+        let privacy = external();
+        let first = privacy.to_prompt("[EMAIL_1] is not anna@example.org");
+        assert_eq!(first.as_str(), "[EMAIL_1] is not [EMAIL_2]");
+        let later = privacy.to_prompt("someone wrote [EMAIL_2]");
+        assert_eq!(later.as_str(), "someone wrote [EMAIL_3]");
+        assert_eq!(privacy.restore(first.as_str()), "[EMAIL_1] is not anna@example.org");
+        assert_eq!(privacy.restore(later.as_str()), "someone wrote [EMAIL_2]");
+    }
+
+    #[test]
+    fn a_value_comes_back_in_the_spelling_that_was_met_first() {
+        let privacy = external();
+        let prompt = privacy.to_prompt("(415) 555-2671 or +1 415 555 2671");
+        assert_eq!(prompt.as_str(), "[PHONE_1] or [PHONE_1]");
+        assert_eq!(privacy.restore("call [PHONE_1]"), "call (415) 555-2671");
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for url in [
+            "http://localhost:11434",
+            "http://127.0.0.1/v1",
+            "https://127.8.9.1:80",
+            "http://[::1]:8080/v1",
+            "http://user:pw@LOCALHOST./v1",
+            "localhost:1234",
+            "http://[::ffff:127.0.0.1]/",
+        ] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in [
+            "https://api.openai.com/v1",
+            "http://localhost.example.org",
+            "http://127.0.0.1.example.org",
+            "http://10.0.0.1",
+            "http://example.org/?u=localhost",
+            "http://localhost@example.org",
+            "http://example.org\\@127.0.0.1/",
+            "",
+        ] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+
+    /// Words, secrets, personal data (each value in one spelling) and literals, mixed.
+    fn texts() -> impl Strategy<Value = String> {
+        let pieces = [
+            "Anna", " ", ", ", "\n", "电话", "：", "anna@example.org", "bob.b@mail.example.com", "+49 171 2345678",
+            "13812345678", "(415) 555-2671", "4111 1111 1111 1111", "[EMAIL_1]", "[PHONE_2]", "[card_1]", "[EMAIL_", "1]",
+            "password: hunter2", "sk-abcdefgh12345678ijkl", "token=", "2026-11-30", "12:30", "密码是", "abc123456", ":", "-",
+            "Bearer ", "[secret removed]", "https://a:b@example.org", "-----BEGIN PRIVATE KEY-----", "\"", "my password is",
+        ];
+        let piece = prop_oneof![
+            4 => proptest::sample::select(&pieces[..]).prop_map(str::to_owned),
+            1 => "\\PC{0,6}",
+        ];
+        proptest::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn masking_twice_changes_nothing(text in texts()) {
+            let privacy = Privacy::new(MaskPii::Always, true);
+            let once = privacy.to_store(&text);
+            prop_assert_eq!(privacy.to_store(&once), once.clone());
+            prop_assert_eq!(privacy.to_prompt(&once).0, once.clone());
+            let sent = external().to_prompt(&text);
+            prop_assert_eq!(external().to_prompt(sent.as_str()), sent);
+        }
+
+        #[test]
+        fn what_was_masked_comes_back(text in texts(), earlier in texts()) {
+            let privacy = external();
+            privacy.to_prompt(&earlier);
+            let sent = privacy.to_prompt(&text);
+            prop_assert_eq!(privacy.restore(sent.as_str()), without_secrets(&text).text);
+        }
+
+        #[test]
+        fn removing_secrets_twice_changes_nothing(text in texts()) {
+            let once = without_secrets(&text);
+            let twice = without_secrets(&once.text);
+            prop_assert_eq!((twice.text, twice.removed), (once.text, 0));
+        }
+
+        #[test]
+        fn any_text_is_bearable(text in "\\PC*") {
+            let privacy = external();
+            let sent = privacy.to_prompt(&text);
+            prop_assert_eq!(privacy.restore(sent.as_str()), without_secrets(&text).text);
+        }
     }
 }
