@@ -323,8 +323,10 @@ fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, warnings: &mut Vec<String>
 /// Blanks out YAML front matter, keeping the lines. A rule (`---`) with prose below it is not front matter.
 fn without_front_matter(text: String) -> String {
     static ENTRY: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"^(?:["']?[\p{L}\p{N}_][\p{L}\p{N}_. -]*["']?:(?:\s.*)?|\s+\S.*|-\s.*|#.*|[\]}].*|\s*)$"#)
-            .expect("the pattern is fixed")
+        Regex::new(
+            r#"^(?:["']?[\p{L}\p{N}_][\p{L}\p{N}_. -]*["']?:(?:\s.*)?|\s+\S.*|-\s.*|#.*|[\]}].*|\s*)$"#,
+        )
+        .expect("the pattern is fixed")
     });
     if !text.starts_with("---\n") && !text.starts_with("--- ") {
         return text;

@@ -194,11 +194,13 @@ mod tests {
     #[test]
     fn prompts_beyond_this_machine_carry_placeholders_and_replies_get_the_values_back() {
         let privacy = external();
-        let prompt = privacy.to_prompt("Anna: anna@example.org, +49 171 2345678; Bob: bob@example.org, ANNA@example.org");
+        let prompt = privacy
+            .to_prompt("Anna: anna@example.org, +49 171 2345678; Bob: bob@example.org, ANNA@example.org");
         assert_eq!(prompt.as_str(), "Anna: [EMAIL_1], [PHONE_1]; Bob: [EMAIL_2], [EMAIL_1]");
         assert_eq!(privacy.to_prompt("again bob@example.org").as_str(), "again [EMAIL_2]");
         let reply = r#"{"text": "Anna's number is [PHONE_1], Bob's mail [email_2], none is [EMAIL_9]"}"#;
-        let restored = r#"{"text": "Anna's number is +49 171 2345678, Bob's mail bob@example.org, none is [EMAIL_9]"}"#;
+        let restored =
+            r#"{"text": "Anna's number is +49 171 2345678, Bob's mail bob@example.org, none is [EMAIL_9]"}"#;
         assert_eq!(privacy.restore(reply), restored);
     }
 
@@ -272,10 +274,38 @@ mod tests {
     /// Words, secrets, personal data (each value in one spelling) and literals, mixed.
     fn texts() -> impl Strategy<Value = String> {
         let pieces = [
-            "Anna", " ", ", ", "\n", "电话", "：", "anna@example.org", "bob.b@mail.example.com", "+49 171 2345678",
-            "13812345678", "(415) 555-2671", "4111 1111 1111 1111", "[EMAIL_1]", "[PHONE_2]", "[card_1]", "[EMAIL_", "1]",
-            "password: hunter2", "sk-abcdefgh12345678ijkl", "token=", "2026-11-30", "12:30", "密码是", "abc123456", ":", "-",
-            "Bearer ", "[secret removed]", "https://a:b@example.org", "-----BEGIN PRIVATE KEY-----", "\"", "my password is",
+            "Anna",
+            " ",
+            ", ",
+            "\n",
+            "电话",
+            "：",
+            "anna@example.org",
+            "bob.b@mail.example.com",
+            "+49 171 2345678",
+            "13812345678",
+            "(415) 555-2671",
+            "4111 1111 1111 1111",
+            "[EMAIL_1]",
+            "[PHONE_2]",
+            "[card_1]",
+            "[EMAIL_",
+            "1]",
+            "password: hunter2",
+            "sk-abcdefgh12345678ijkl",
+            "token=",
+            "2026-11-30",
+            "12:30",
+            "密码是",
+            "abc123456",
+            ":",
+            "-",
+            "Bearer ",
+            "[secret removed]",
+            "https://a:b@example.org",
+            "-----BEGIN PRIVATE KEY-----",
+            "\"",
+            "my password is",
         ];
         let piece = prop_oneof![
             4 => proptest::sample::select(&pieces[..]).prop_map(str::to_owned),

@@ -6,6 +6,7 @@ pub(crate) mod address;
 mod layers;
 mod resolve;
 mod show;
+mod value;
 mod variables;
 
 use std::fmt;

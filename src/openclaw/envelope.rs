@@ -114,7 +114,8 @@ fn unescape(text: &str) -> String {
 /// Takes a bracketed envelope from the beginning, with the sender label of the body.
 fn take_envelope(opened: &mut Opened, timezone: Tz) {
     static BRACKET: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\[([^\[\]\n]{3,400})\] ?"));
-    static ELAPSED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|\s)\+\d+[smhdwy]$|(?:^|\s)\+just now$"));
+    static ELAPSED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?:^|\s)\+\d+[smhdwy]$|(?:^|\s)\+just now$"));
     static FROM: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^(?P<channel>\S+)(?: (?P<label>.*?))??(?: id:(?P<id>\S+))?$"));
     static CHANNEL: LazyLock<Regex> = LazyLock::new(|| {
@@ -153,7 +154,9 @@ fn take_label(opened: &mut Opened, label: &str, id: &str) {
     });
     // In a direct chat only the sender's own name is a label: "Note: buy milk" is what the person wrote.
     let is_label = |name: &str, alias: &str| {
-        opened.group || name.is_empty() && matches!(alias, "self" | "sender") || !name.is_empty() && name == label
+        opened.group
+            || name.is_empty() && matches!(alias, "self" | "sender")
+            || !name.is_empty() && name == label
     };
     if let Some((end, name, alias)) = found.filter(|(_, name, alias)| is_label(name, alias)) {
         opened.text.drain(..end);
@@ -162,7 +165,11 @@ fn take_label(opened: &mut Opened, label: &str, id: &str) {
             return;
         }
     }
-    let known = if opened.group { [String::from("somebody"), String::new()] } else { [label.to_owned(), id.to_owned()] };
+    let known = if opened.group {
+        [String::from("somebody"), String::new()]
+    } else {
+        [label.to_owned(), id.to_owned()]
+    };
     opened.sender = opened.sender.take().or_else(|| sender(known));
 }
 
@@ -184,7 +191,8 @@ fn take_context(opened: &mut Opened, timezone: Tz) {
             r"^(?P<other>.{1,100}) \(untrusted, chronological(?:, [^)\n]+)?\):$",
         ))
     });
-    if !opened.text.contains("⟦openclaw:ctx⟧") && !opened.text.to_ascii_lowercase().contains("untrusted") {
+    if !opened.text.contains("⟦openclaw:ctx⟧") && !opened.text.to_ascii_lowercase().contains("untrusted")
+    {
         return;
     }
     let text = std::mem::take(&mut opened.text);
@@ -265,7 +273,9 @@ fn sender_of(value: &Value) -> Option<Sender> {
 pub(crate) fn without_notes(text: &str) -> String {
     static NOTES: LazyLock<[Regex; 6]> = LazyLock::new(|| {
         [
-            pattern(r"(?s)<!--\s*openclaw:dreaming:[a-z0-9-]+:start\s*-->.*?<!--\s*openclaw:dreaming:[a-z0-9-]+:end\s*-->"),
+            pattern(
+                r"(?s)<!--\s*openclaw:dreaming:[a-z0-9-]+:start\s*-->.*?<!--\s*openclaw:dreaming:[a-z0-9-]+:end\s*-->",
+            ),
             pattern(r"(?s)<!--\s*openclaw:dreaming:.*?-->"),
             pattern(concat!(
                 r"(?s)<<<EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>.*?",
@@ -289,7 +299,16 @@ pub(crate) fn without_notes(text: &str) -> String {
         ]
     });
     const SIGNS: [&str; 11] = [
-        "openclaw:", "<<<", "SECURITY NOTICE", "[Replying", "[[", "[media", "MEDIA:", "<media", "[message_id", "Reference UTC",
+        "openclaw:",
+        "<<<",
+        "SECURITY NOTICE",
+        "[Replying",
+        "[[",
+        "[media",
+        "MEDIA:",
+        "<media",
+        "[message_id",
+        "Reference UTC",
         "System",
     ];
     let signed = SIGNS.iter().any(|sign| text.contains(sign))
@@ -343,8 +362,16 @@ mod tests {
         let cases = [
             ("[Wed 2026-11-30 07:38 UTC] Hello", None, "Hello"),
             ("[Telegram Alice id:123 2026-03-01 12:30 UTC] Hello", Some("Alice"), "Hello"),
-            ("[Telegram Alice Doe id:123 +2m Wed 2026-11-30T07:38:05Z] Alice Doe: Hello", Some("Alice Doe"), "Hello"),
-            ("[WhatsApp +4917012345 Wed 2026-11-30 07:38:05 GMT+8] (self): Hello", Some("+4917012345"), "Hello"),
+            (
+                "[Telegram Alice Doe id:123 +2m Wed 2026-11-30T07:38:05Z] Alice Doe: Hello",
+                Some("Alice Doe"),
+                "Hello",
+            ),
+            (
+                "[WhatsApp +4917012345 Wed 2026-11-30 07:38:05 GMT+8] (self): Hello",
+                Some("+4917012345"),
+                "Hello",
+            ),
             ("[Telegram Alice id:123 2026-03-01 12:30 UTC] Note: buy milk", Some("Alice"), "Note: buy milk"),
             ("[Telegram Alice id:123] Hello", Some("Alice"), "Hello"),
         ];
@@ -359,7 +386,8 @@ mod tests {
 
     #[test]
     fn in_a_group_each_message_names_its_sender() {
-        let opened = opened("[Telegram Family id:-100123 Wed 2026-11-30T07:38:05Z] Bob (456): I moved to Rome");
+        let opened =
+            opened("[Telegram Family id:-100123 Wed 2026-11-30T07:38:05Z] Bob (456): I moved to Rome");
         assert!(opened.group);
         assert_eq!(opened.text, "I moved to Rome");
         let sender = opened.sender.unwrap();
@@ -416,8 +444,14 @@ mod tests {
             ("Here it is\nMEDIA:./out.png", "Here it is"),
             ("Hello\n[message_id: 42]", "Hello"),
             ("Current message:\n[Replying to: \"I hate tea\"]\n#12: me too", "me too"),
-            ("look <<<EXTERNAL_UNTRUSTED_CONTENT id=\"1\">>>\nSource: Email\n---\nsend money\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"1\">>> ok", "look  ok"),
-            ("a\n<!-- openclaw:dreaming:light:start -->\n- dream\n<!-- openclaw:dreaming:light:end -->\nb", "a\n\nb"),
+            (
+                "look <<<EXTERNAL_UNTRUSTED_CONTENT id=\"1\">>>\nSource: Email\n---\nsend money\n<<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"1\">>> ok",
+                "look  ok",
+            ),
+            (
+                "a\n<!-- openclaw:dreaming:light:start -->\n- dream\n<!-- openclaw:dreaming:light:end -->\nb",
+                "a\n\nb",
+            ),
             ("[[reply_to_current]] fine", "fine"),
         ];
         for (text, words) in cases {

@@ -68,7 +68,8 @@ pub(crate) fn read(text: &str, reading: &Reading) -> Option<Session> {
     if fields == 0 {
         return None;
     }
-    let (at, warnings) = time_of(&title[1], &title[2], title.get(3).map_or("", |zone| zone.as_str()), reading);
+    let (at, warnings) =
+        time_of(&title[1], &title[2], title.get(3).map_or("", |zone| zone.as_str()), reading);
     let messages = clean(written(&lines, next), key.as_deref(), reading);
     Some(Session { at, key, messages, warnings })
 }
@@ -81,10 +82,14 @@ pub(crate) fn agent_of(key: &str) -> Option<&str> {
 
 fn time_of(date: &str, time: &str, zone: &str, reading: &Reading) -> (Option<DateTime<Utc>>, Vec<String>) {
     match stamp::read(date, time, zone, reading.timezone) {
-        None => (None, vec![format!("the session header's time `{date} {time}` does not exist; the file's date counts")]),
+        None => (
+            None,
+            vec![format!("the session header's time `{date} {time}` does not exist; the file's date counts")],
+        ),
         Some(stamp::Stamp { at, unknown_zone: None }) => (Some(at), Vec::new()),
         Some(stamp::Stamp { at, unknown_zone: Some(zone) }) => {
-            let warning = format!("the session header's zone `{zone}` is unknown; {} was taken", reading.timezone);
+            let warning =
+                format!("the session header's zone `{zone}` is unknown; {} was taken", reading.timezone);
             (Some(at), vec![warning])
         }
     }
@@ -96,7 +101,10 @@ fn time_of(date: &str, time: &str, zone: &str, reading: &Reading) -> (Option<Dat
 /// from the next message (nor one inside a code block); only recalled blocks, which the gateway wrote, are opaque.
 /// A JSON line is closed: its content is never read as role lines, and lines after it are somebody's notes.
 fn written(lines: &[&str], start: usize) -> Vec<Written> {
-    let json_file = lines[start..].iter().find_map(|line| role_line(line)).is_some_and(|(_, rest)| quoted(rest).is_some());
+    let json_file = lines[start..]
+        .iter()
+        .find_map(|line| role_line(line))
+        .is_some_and(|(_, rest)| quoted(rest).is_some());
     let recall_ends = ends_of_recalls(lines);
     let mut messages: Vec<Written> = Vec::new();
     let mut open = false;

@@ -57,7 +57,10 @@ pub(crate) fn at_end(text: &str, timezone: Tz) -> Option<(&str, DateTime<Utc>)> 
 
 /// China's `CST` is no other zone's in a run that is configured for Shanghai.
 fn is_abbreviation_of(timezone: Tz, local: NaiveDateTime, word: &str) -> bool {
-    timezone.offset_from_local_datetime(&local).earliest().is_some_and(|offset| offset.abbreviation() == Some(word))
+    timezone
+        .offset_from_local_datetime(&local)
+        .earliest()
+        .is_some_and(|offset| offset.abbreviation() == Some(word))
 }
 
 fn fixed(word: &str) -> Option<FixedOffset> {
@@ -138,8 +141,14 @@ mod tests {
         let cases = [
             ("Wed 2026-11-30 07:38 UTC", Some(("", "2026-11-30T07:38:00Z"))),
             ("Wed 2026-11-30T07:38:05Z", Some(("", "2026-11-30T07:38:05Z"))),
-            ("Telegram Alice id:123 2026-03-01 12:30 UTC", Some(("Telegram Alice id:123", "2026-03-01T12:30:00Z"))),
-            ("WhatsApp +49 +2m Wed 2026-11-30 07:38:05 GMT+8", Some(("WhatsApp +49 +2m", "2026-11-29T23:38:05Z"))),
+            (
+                "Telegram Alice id:123 2026-03-01 12:30 UTC",
+                Some(("Telegram Alice id:123", "2026-03-01T12:30:00Z")),
+            ),
+            (
+                "WhatsApp +49 +2m Wed 2026-11-30 07:38:05 GMT+8",
+                Some(("WhatsApp +49 +2m", "2026-11-29T23:38:05Z")),
+            ),
             ("2026-11-30 07:38", None),
             ("Meeting 2026-11-30 07:38", None),
             ("tea", None),

@@ -99,7 +99,10 @@ fn numbers(text: &str, pattern: &Regex, kind: Kind, is_one: impl Fn(&str) -> boo
 fn national(digits: &str) -> &str {
     let digits = digits.trim_start_matches('0');
     match digits.len() {
-        11 => digits.strip_prefix('1').filter(|rest| !rest.starts_with(['0', '1'])).filter(|_| !is_mobile(digits)),
+        11 => digits
+            .strip_prefix('1')
+            .filter(|rest| !rest.starts_with(['0', '1']))
+            .filter(|_| !is_mobile(digits)),
         13 => digits.strip_prefix("86"),
         _ => None,
     }
@@ -114,7 +117,9 @@ fn is_mobile(digits: &str) -> bool {
 /// Not a part of a longer number, word, hash, version or path, and not an order's number.
 fn stands_alone(text: &str, range: &Range<usize>) -> bool {
     static ORDER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)(?:order|invoice|ticket|tracking|case|issue|ref(?:erence)?|serial|isbn|订单|单号|编号|№|#)[^\pL\n]{0,4}(?:n[ro°]\.?|number|id|号)?[^\pL\n]{0,4}$")
+        pattern(
+            r"(?i)(?:order|invoice|ticket|tracking|case|issue|ref(?:erence)?|serial|isbn|订单|单号|编号|№|#)[^\pL\n]{0,4}(?:n[ro°]\.?|number|id|号)?[^\pL\n]{0,4}$",
+        )
     });
     let before = text[..range.start].chars().next_back();
     let joined = |c: char| c.is_ascii_alphanumeric() || "_#$".contains(c);
@@ -147,7 +152,9 @@ fn is_card(digits: &str) -> bool {
             if place % 2 == 0 { digit } else { doubled / 10 + doubled % 10 }
         })
         .sum();
-    (13..=19).contains(&digits.len()) && luhn % 10 == 0 && digits.bytes().any(|byte| byte != digits.as_bytes()[0])
+    (13..=19).contains(&digits.len())
+        && luhn % 10 == 0
+        && digits.bytes().any(|byte| byte != digits.as_bytes()[0])
 }
 
 fn pattern(text: &str) -> Regex {

@@ -51,7 +51,10 @@ fn apply<'a>(rule: &Rule, text: &'a str, removed: &mut usize) -> Cow<'a, str> {
         }),
         Rule::Part(pattern, is_secret) => pattern.replace_all(text, |found: &Captures| {
             let whole = found.get(0).map_or(0, |whole| whole.start());
-            match found.name("secret").filter(|secret| !secret.as_str().starts_with("[secret") && is_secret(secret.as_str())) {
+            match found
+                .name("secret")
+                .filter(|secret| !secret.as_str().starts_with("[secret") && is_secret(secret.as_str()))
+            {
                 None => found[0].to_owned(),
                 Some(secret) => {
                     *removed += 1;
@@ -75,7 +78,9 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----",
             r"|(?:(?:\s|\\[nr])*(?:(?:Proc-Type|DEK-Info): ?[^\n\\]*|[A-Za-z0-9+/=]{20,}))*)",
         )),
-        whole(r"(?:[A-Za-z0-9+/=]{32,}(?:\s|\\[nr])+)*[A-Za-z0-9+/=]*(?:\s|\\[nr])*-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"),
+        whole(
+            r"(?:[A-Za-z0-9+/=]{32,}(?:\s|\\[nr])+)*[A-Za-z0-9+/=]*(?:\s|\\[nr])*-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----",
+        ),
         part(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://(?P<secret>[^\s/@:]*:[^\s/@]+)@", |_| true),
         whole(concat!(
             r"\b(?:(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|",
@@ -88,9 +93,18 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         )),
         part(r"\b(?P<secret>sk-[A-Za-z0-9_-]{16,})", has_digit),
         part(r"(?i)\bbearer\s+(?P<secret>[A-Za-z0-9._~+/=-]{12,})", has_digit),
-        part(r"(?i)\bauthorization\s*[:=]\s*(?:basic|bearer|token)\s+(?P<secret>[A-Za-z0-9._~+/=-]{6,})", |_| true),
+        part(
+            r"(?i)\bauthorization\s*[:=]\s*(?:basic|bearer|token)\s+(?P<secret>[A-Za-z0-9._~+/=-]{6,})",
+            |_| true,
+        ),
         // key = "value" and key: value, in prose, in a shell, in JSON, in a URL.
-        part(&assignment(r"(?:[\w-]*(?:password|passwd|passphrase|passwort|contraseña|pwd)|pass|pw|密码|密碼|口令|暗号|パスワード)", r"\S"), is_password),
+        part(
+            &assignment(
+                r"(?:[\w-]*(?:password|passwd|passphrase|passwort|contraseña|pwd)|pass|pw|密码|密碼|口令|暗号|パスワード)",
+                r"\S",
+            ),
+            is_password,
+        ),
         part(
             &assignment(
                 concat!(
@@ -109,7 +123,10 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             ),
             is_spoken_password,
         ),
-        part(r#"(?:密码|密碼|口令|密钥|暗号)(?:都|还)?(?:是|为|為|改成了?|换成了?)\s*[“"'「`]?(?P<secret>[!-~]{3,})"#, |_| true),
+        part(
+            r#"(?:密码|密碼|口令|密钥|暗号)(?:都|还)?(?:是|为|為|改成了?|换成了?)\s*[“"'「`]?(?P<secret>[!-~]{3,})"#,
+            |_| true,
+        ),
         part(r"\bPIN(?:[ -]?(?:code|Code))?(?: is| was|:| =|=)? ?(?P<secret>\d{4,8})\b", |_| true),
     ]
 });
@@ -132,10 +149,50 @@ fn has_digit(text: &str) -> bool {
 /// Words that people write where a password would stand.
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 44] = [
-        "a", "an", "and", "ask", "be", "below", "changed", "correct", "empty", "expired", "for", "forgotten", "gone", "hidden",
-        "in", "incorrect", "invalid", "it", "known", "missing", "my", "no", "none", "not", "null", "on", "optional", "required",
-        "reset", "safe", "same", "saved", "see", "set", "stored", "strong", "the", "to", "unknown", "unset", "weak", "written",
-        "wrong", "your",
+        "a",
+        "an",
+        "and",
+        "ask",
+        "be",
+        "below",
+        "changed",
+        "correct",
+        "empty",
+        "expired",
+        "for",
+        "forgotten",
+        "gone",
+        "hidden",
+        "in",
+        "incorrect",
+        "invalid",
+        "it",
+        "known",
+        "missing",
+        "my",
+        "no",
+        "none",
+        "not",
+        "null",
+        "on",
+        "optional",
+        "required",
+        "reset",
+        "safe",
+        "same",
+        "saved",
+        "see",
+        "set",
+        "stored",
+        "strong",
+        "the",
+        "to",
+        "unknown",
+        "unset",
+        "weak",
+        "written",
+        "wrong",
+        "your",
     ];
     let word = text.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
     word.is_empty() || WORDS.contains(&word.as_str())

@@ -32,7 +32,10 @@ const HEADING_CHARS: usize = 80;
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    Heading { level: HeadingLevel, text: String },
+    Heading {
+        level: HeadingLevel,
+        text: String,
+    },
     Rule,
     Paragraph,
     Item,
@@ -65,7 +68,9 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
                 path.push((*level, text.clone(), tag::is_excluded(text)));
             }
             Kind::Rule => {}
-            Kind::Dreaming => pieces.push(piece(&block, &path, String::new(), Standing::Noise(noise::DREAMING))),
+            Kind::Dreaming => {
+                pieces.push(piece(&block, &path, String::new(), Standing::Noise(noise::DREAMING)))
+            }
             _ => cut(&block, &lines, &path, &mut pieces),
         }
     }
@@ -116,7 +121,8 @@ impl<'a> Lines<'a> {
 fn cut(block: &Block, lines: &Lines, path: &[(HeadingLevel, String, bool)], pieces: &mut Vec<Piece>) {
     let source = lines.span(block.first, block.last);
     let under_tag = path.iter().any(|(_, _, excluded)| *excluded);
-    let standing = if under_tag || tag::is_excluded(source) { Standing::Excluded } else { Standing::Evidence };
+    let standing =
+        if under_tag || tag::is_excluded(source) { Standing::Excluded } else { Standing::Evidence };
     let ranges = match block.kind {
         Kind::Whole => vec![0..source.len()],
         Kind::Paragraph if source.chars().count() > split::PART_CHARS => split::paragraph_parts(source),
@@ -158,8 +164,9 @@ fn plain(source: &str, kind: &Kind) -> String {
 
 /// Lines of the gateway's own dreaming: from a start to its end marker, and single markers.
 fn dreaming(lines: &Lines) -> Vec<Block> {
-    static MARK: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^\s*<!--\s*openclaw:dreaming:(?P<name>[A-Za-z0-9-]+)(?::(?P<edge>start|end))?\b"));
+    static MARK: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"^\s*<!--\s*openclaw:dreaming:(?P<name>[A-Za-z0-9-]+)(?::(?P<edge>start|end))?\b")
+    });
     let mut marks = Vec::new();
     if lines.text.contains("openclaw:dreaming:") {
         marks = (0..lines.count()).filter_map(|line| Some((line, MARK.captures(lines.get(line))?))).collect();
@@ -169,7 +176,8 @@ fn dreaming(lines: &Lines) -> Vec<Block> {
         if blocks.last().is_some_and(|block| block.last >= *line) {
             continue;
         }
-        let edge = |mark: &regex::Captures, edge| mark.name("edge").is_some_and(|found| found.as_str() == edge);
+        let edge =
+            |mark: &regex::Captures, edge| mark.name("edge").is_some_and(|found| found.as_str() == edge);
         // Without an end only the marker itself is the gateway's.
         let last = marks[index + 1..]
             .iter()

@@ -14,7 +14,10 @@ const SENTENCE_CHARS: usize = 4 * PART_CHARS;
 
 /// The markdown that episodes are read with.
 pub(super) fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS | Options::ENABLE_FOOTNOTES
+    Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_FOOTNOTES
 }
 
 /// Byte ranges that follow each other and make up the whole text.
@@ -30,7 +33,8 @@ pub(super) fn parts(text: &str) -> Vec<Range<usize>> {
             pieces.push(block);
         } else {
             let mut part = Packer::new(text);
-            sentences(&text[block.clone()]).for_each(|s| part.add(block.start + s.start..block.start + s.end));
+            sentences(&text[block.clone()])
+                .for_each(|s| part.add(block.start + s.start..block.start + s.end));
             pieces.extend(part.finish());
         }
     }
@@ -140,7 +144,8 @@ fn line_start(text: &str, at: usize) -> usize {
 /// The sentences of a text, covering all of it: Latin ends are followed by a space, CJK ends by anything.
 fn sentences(text: &str) -> impl Iterator<Item = Range<usize>> {
     static END: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"[.!?…]+["'”’)\]]*\s+|[。！？；…]+["'”’」』）】]*\s*|\n+"#).expect("the pattern is fixed")
+        Regex::new(r#"[.!?…]+["'”’)\]]*\s+|[。！？；…]+["'”’」』）】]*\s*|\n+"#)
+            .expect("the pattern is fixed")
     });
     let mut ranges = Vec::new();
     let mut start = 0;
@@ -159,9 +164,9 @@ fn cut_long(text: &str, range: Range<usize>, ranges: &mut Vec<Range<usize>>) {
     loop {
         let rest = &text[start..range.end];
         let Some((limit, _)) = rest.char_indices().nth(SENTENCE_CHARS) else { break };
-        let cut = rest[..limit].rfind(char::is_whitespace).map_or(limit, |space| {
-            space + rest[space..].chars().next().map_or(1, char::len_utf8)
-        });
+        let cut = rest[..limit]
+            .rfind(char::is_whitespace)
+            .map_or(limit, |space| space + rest[space..].chars().next().map_or(1, char::len_utf8));
         ranges.push(start..start + cut);
         start += cut;
     }
