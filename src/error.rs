@@ -1,6 +1,8 @@
 //! The errors that end a run, and the one function that turns an outcome into an exit code.
 
 use crate::config::ConfigError;
+use crate::episode::EpisodeError;
+use crate::plan::PlanError;
 use crate::providers::ProviderError;
 use crate::restore::RestoreError;
 use crate::setup::SetupError;
@@ -14,6 +16,9 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The episodes folder cannot be listed.
+    #[error(transparent)]
+    Episode(#[from] EpisodeError),
     /// A model gave nothing and the night cannot go on without it.
     #[error(transparent)]
     Provider(#[from] ProviderError),
@@ -23,12 +28,50 @@ pub enum Error {
     /// A file of ours could not be read or written.
     #[error(transparent)]
     State(#[from] StateError),
+    /// A plan could not be executed.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A home could not be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A memory could not be brought back.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// The table's vectors are not of the configured model.
+    #[error(
+        "dream: the table's vectors ({dim} numbers) are not of the configured embedding model {model}: \
+         re-embedding {probed} rows gave a median cosine of {cosine:.3}, more than 0.99 is needed{last}; \
+         set the provider and model that wrote the table"
+    )]
+    OtherModel {
+        /// Dimension of the table.
+        dim: usize,
+        /// The configured model.
+        model: String,
+        /// Rows that were compared.
+        probed: usize,
+        /// What the comparison gave.
+        cosine: f32,
+        /// `; the last run used …`, where traces know it.
+        last: String,
+    },
+    /// The configured model has another dimension than the table.
+    #[error(
+        "dream: the table {path} holds vectors of {table} numbers, the embedding model {model} makes {model_dim}{last}; \
+         set the provider and model that wrote the table"
+    )]
+    OtherDimension {
+        /// The database folder.
+        path: String,
+        /// Dimension of the table.
+        table: usize,
+        /// The configured model.
+        model: String,
+        /// Its dimension.
+        model_dim: usize,
+        /// `; the last run used …`, where traces know it.
+        last: String,
+    },
 }
 
 impl Error {
@@ -36,10 +79,24 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_)
+            | Self::OtherModel { .. }
+            | Self::OtherDimension { .. }
             | Self::Setup(SetupError::RealHome { .. })
             | Self::Restore(RestoreError::Dimension { .. }) => 78,
             Self::State(StateError::Locked { .. }) | Self::Store(StoreError::Contended { .. }) => 75,
             _ => 1,
         }
     }
+}
+
+/// An error with its causes, as the operator reads it: `could not …: cause: cause`.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }

@@ -17,6 +17,7 @@ pub mod plan;
 pub mod privacy;
 pub mod providers;
 pub mod rem;
+pub mod remembered;
 pub mod report;
 pub mod restore;
 pub mod setup;

@@ -197,6 +197,34 @@ pub struct Trace {
     pub run: String,
 }
 
+impl Trace {
+    /// The trace of a row nobody has traced yet: its importance is its base, and its clock starts `today`.
+    pub fn of_row(memory: &Memory, today: NaiveDate, model: &str, run: &str) -> Self {
+        Self {
+            id: memory.id.clone(),
+            agent: memory.partition.agent.clone(),
+            digest: text_digest(&memory.text),
+            base: memory.importance,
+            written: memory.importance,
+            clock: today,
+            stability: 1.0,
+            recalled: BTreeSet::new(),
+            reinforced: BTreeSet::new(),
+            sources: Vec::new(),
+            merged_from: Vec::new(),
+            entities: Vec::new(),
+            tags: Vec::new(),
+            emotion: 0.0,
+            said_at: None,
+            about: None,
+            pinned: false,
+            reconciled: Reconciled::Done,
+            model: model.to_owned(),
+            run: run.to_owned(),
+        }
+    }
+}
+
 /// Why a memory left `memories`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

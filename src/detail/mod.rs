@@ -51,6 +51,13 @@ pub struct Details {
     pub negated: bool,
 }
 
+impl Details {
+    /// The latest calendar day among the dates; none where no full date is said.
+    pub fn latest_date(&self) -> Option<NaiveDate> {
+        self.dates.iter().filter_map(Date::full).max()
+    }
+}
+
 /// Everything the text states, relative dates resolved against the day it was said on.
 pub fn details(text: &str, said_on: Option<NaiveDate>) -> Details {
     read(text, said_on).0

@@ -109,6 +109,24 @@ pub trait LanguageModel: Send + Sync {
     async fn complete(&self, prompt: &Prompt) -> Result<Reply, ProviderError>;
 }
 
+/// Who distils and judges: a language model, or rules where there is none.
+pub enum Reasoner {
+    /// A language model.
+    Model(Box<dyn LanguageModel>),
+    /// Rules, see [`extractive`].
+    Extractive,
+}
+
+impl Reasoner {
+    /// The name that logs and reports give it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Model(model) => model.model(),
+            Self::Extractive => extractive::NAME,
+        }
+    }
+}
+
 /// Why a provider gave nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

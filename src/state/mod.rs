@@ -1,6 +1,8 @@
 //! Dreamer's own small files under `DREAMER_HOME/state`: the lock, the chunk journal, judged pairs and the ledger of
 //! active days. Each is written only from an applied plan.
 
+pub mod journal;
+pub mod ledger;
 pub mod lock;
 
 use std::fs::{self, File};

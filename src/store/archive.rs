@@ -9,15 +9,17 @@ use ::lance::deps::datafusion::arrow::ipc::{reader::StreamReader, writer::Stream
 use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
+use serde::{Deserialize, Serialize};
+
 use super::lance::{Store, vector_type};
-use super::memories::{Carrier, addresses_of, build, live, unique};
+use super::memories::{Carrier, NewRow, addresses_of, build, check_dimension, live, new_rows, unique};
 use super::rows::{self, Columns, Ownerless, Reading, Vectors, number_at, text_at};
 use super::table::{View, unreadable};
 use super::{ARCHIVE, MEMORIES, Outcome, StoreError};
 use crate::memory::{Archived, Departure};
 
 /// A memory that moves to the archive.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Leaving {
     /// Its id.
     pub id: String,
@@ -95,6 +97,40 @@ impl Store {
         let archive = View::new(ARCHIVE, self.ours_or_create(ARCHIVE, schema(self.dim())).await?);
         let rows = archive_rows(&archive.schema(), &batch, &leaving).await?;
         archive.upsert(rows).await?;
+        Ok(outcome)
+    }
+
+    /// Puts rows into the archive that never were in `memories`: drafts that went straight into a merge. One commit, or
+    /// none; an id that is in the archive already is left as it is.
+    ///
+    /// # Errors
+    /// When a table cannot be read or written, or a vector is of the wrong length.
+    pub async fn archive_new(&self, rows: &[(NewRow, Leaving)]) -> Result<Outcome, StoreError> {
+        let there = match self.archive_view().await? {
+            Some(archive) => runs(&archive).await?,
+            None => HashMap::new(),
+        };
+        let mut outcome = Outcome::default();
+        let mut due: Vec<&(NewRow, Leaving)> = Vec::new();
+        for pair in unique(rows, |(row, _)| &row.memory.id) {
+            let id = pair.0.memory.id.clone();
+            check_dimension(ARCHIVE, self.dim(), &id, &pair.0.vector)?;
+            if there.contains_key(&id) {
+                outcome.already.push(id);
+            } else {
+                outcome.written.push(id);
+                due.push(pair);
+            }
+        }
+        if due.is_empty() {
+            return Ok(outcome);
+        }
+        let memories = View::new(MEMORIES, self.latest_memories().await?);
+        let rows: Vec<&NewRow> = due.iter().map(|(row, _)| row).collect();
+        let batch = new_rows(&memories.schema(), &rows, &vec![None; rows.len()])?;
+        let leaving: Vec<&Leaving> = due.iter().map(|(_, leaving)| leaving).collect();
+        let archive = View::new(ARCHIVE, self.ours_or_create(ARCHIVE, schema(self.dim())).await?);
+        archive.upsert(archive_rows(&archive.schema(), &batch, &leaving).await?).await?;
         Ok(outcome)
     }
 

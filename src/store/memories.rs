@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::lance::Store;
@@ -26,7 +27,7 @@ pub struct Rows {
 }
 
 /// Where a new row takes the values from that no [`Memory`] has: scope and the columns unknown to us.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Inherit {
     /// From nowhere: NULL.
     Nothing,
@@ -37,7 +38,7 @@ pub enum Inherit {
 }
 
 /// A row to insert.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewRow {
     /// What it says.
     pub memory: Memory,
@@ -328,7 +329,7 @@ impl Carrier {
 }
 
 /// The batch to append, column by column as the live table has them.
-fn new_rows(
+pub(super) fn new_rows(
     schema: &Schema,
     due: &[&NewRow],
     carriers: &[Option<Carrier>],

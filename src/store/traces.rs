@@ -1,6 +1,6 @@
 //! The traces: what Dreamer knows of memories beyond the shared row, one JSON document a row.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array};
@@ -89,6 +89,19 @@ impl Store {
             view.upsert(batch).await?;
         }
         Ok(outcome)
+    }
+
+    /// Removes traces of rows that were not written after all: one commit, or none.
+    ///
+    /// # Errors
+    /// When the table cannot be read or written; [`StoreError::Contended`] when trying later helps.
+    pub async fn remove_traces(&self, ids: &[String]) -> Result<(), StoreError> {
+        let stored: HashSet<String> = self.stored_traces().await?.into_iter().map(|(id, ..)| id).collect();
+        let due: Vec<String> = ids.iter().filter(|id| stored.contains(*id)).cloned().collect();
+        let Some(dataset) = self.ours(TRACES).await?.filter(|_| !due.is_empty()) else { return Ok(()) };
+        let view = View::new(TRACES, dataset);
+        let batch = build(&view.schema(), &["id"], |field| rows::text_column(field, due.iter().cloned()))?;
+        view.delete_matching(&["id"], batch).await
     }
 
     /// Id, JSON and format of every row.

@@ -1,0 +1,165 @@
+//! Asking a model to distil: calls run side by side, every draft is checked, a refused one is asked for once more, and
+//! what fails twice falls back to the source's own words. What a failed call was about is handed back whole.
+
+use crate::nrem::cluster::Cluster;
+use crate::nrem::distil::{self, Distilled};
+use crate::nrem::draft::{Decision, MemoryDraft, problems};
+use crate::privacy::Privacy;
+use crate::providers::{LanguageModel, Prompt, ProviderError, Reasoner, extractive};
+
+/// What became of a cluster.
+#[derive(Debug)]
+pub enum Answer {
+    /// Its checked drafts; none when nothing in it is worth a memory.
+    Drafts(Vec<MemoryDraft>),
+    /// It has something, but no wording passed the check: kept raw.
+    RawOnly(String),
+    /// The reply could not be read.
+    Unreadable(String),
+    /// The budget is used up.
+    Exhausted(String),
+    /// The provider failed.
+    Failed(String),
+}
+
+/// Distils clusters, at most `most` memories each; the answers come in the order of the clusters' calls.
+pub async fn distil(
+    reasoner: &Reasoner,
+    privacy: &Privacy,
+    clusters: Vec<Cluster>,
+    most: usize,
+) -> Vec<(Cluster, Answer)> {
+    match reasoner {
+        Reasoner::Extractive => clusters
+            .into_iter()
+            .map(|cluster| {
+                let answer = extractive::distil(&cluster);
+                (cluster, Answer::Drafts(answer.into_iter().collect()))
+            })
+            .collect(),
+        Reasoner::Model(model) => {
+            let calls = distil::batches(clusters)
+                .into_iter()
+                .map(|batch| distil_batch(model.as_ref(), privacy, batch, most));
+            // How many of them are on the wire at once is the budget's business.
+            futures::future::join_all(calls).await.into_iter().flatten().collect()
+        }
+    }
+}
+
+async fn distil_batch(
+    model: &dyn LanguageModel,
+    privacy: &Privacy,
+    batch: Vec<Cluster>,
+    most: usize,
+) -> Vec<(Cluster, Answer)> {
+    let first = ask(model, privacy, &distil::prompt(&batch, most, privacy), &batch, most).await;
+    let drafts = match first {
+        Ok(drafts) => drafts,
+        Err(error) => {
+            return batch.into_iter().map(|cluster| (cluster, error.answer())).collect();
+        }
+    };
+    let mut settled = Vec::new();
+    let mut again: Vec<Refused> = Vec::new();
+    for (cluster, distilled) in batch.into_iter().zip(drafts) {
+        let (good, refused) = check(distilled.drafts);
+        if refused.is_empty() {
+            settled.push((cluster, Answer::Drafts(good)));
+        } else {
+            again.push((cluster, good, refused));
+        }
+    }
+    settled.extend(mend(model, privacy, again, most).await);
+    settled
+}
+
+/// Splits drafts into those that pass and those that do not, with what is wrong. A draft that is not to be remembered
+/// needs no check.
+fn check(drafts: Vec<MemoryDraft>) -> (Vec<MemoryDraft>, Vec<(MemoryDraft, Vec<String>)>) {
+    let mut good = Vec::new();
+    let mut refused = Vec::new();
+    for draft in drafts {
+        let problems = if draft.decision == Decision::Archive { vec![] } else { problems(&draft) };
+        if problems.is_empty() { good.push(draft) } else { refused.push((draft, problems)) }
+    }
+    (good, refused)
+}
+
+type Refused = (Cluster, Vec<MemoryDraft>, Vec<(MemoryDraft, Vec<String>)>);
+
+/// Asks once more about refused drafts; what fails again becomes a quote of its source, or nothing.
+async fn mend(
+    model: &dyn LanguageModel,
+    privacy: &Privacy,
+    again: Vec<Refused>,
+    most: usize,
+) -> Vec<(Cluster, Answer)> {
+    if again.is_empty() {
+        return vec![];
+    }
+    let clusters: Vec<Cluster> = again.iter().map(|(cluster, ..)| cluster.clone()).collect();
+    let refused: Vec<(MemoryDraft, Vec<String>)> =
+        again.iter().flat_map(|(.., refused)| refused.clone()).collect();
+    let prompt = distil::prompt_again(&clusters, &refused, most, privacy);
+    let second = ask(model, privacy, &prompt, &clusters, most).await.ok();
+    let mut second = second.unwrap_or_default().into_iter();
+    let mut answers = Vec::new();
+    for (cluster, mut drafts, refused) in again {
+        let (good, mut bad) = match second.next() {
+            Some(distilled) => check(distilled.drafts),
+            None => (vec![], refused.clone()),
+        };
+        let room = refused.len();
+        let mended = good.into_iter().take(room).collect::<Vec<_>>();
+        bad.truncate(room - mended.len());
+        drafts.extend(mended);
+        let quotes = bad.iter().filter_map(|(draft, _)| distil::verbatim(draft, &cluster));
+        for quote in quotes {
+            if !drafts.iter().any(|draft| draft.text == quote.text) {
+                drafts.push(quote);
+            }
+        }
+        let answer = if drafts.is_empty() {
+            let why = refused.iter().flat_map(|(_, problems)| problems).next();
+            Answer::RawOnly(why.cloned().unwrap_or_default())
+        } else {
+            Answer::Drafts(drafts)
+        };
+        answers.push((cluster, answer));
+    }
+    answers
+}
+
+enum NoDrafts {
+    Unreadable(String),
+    Exhausted(String),
+    Failed(String),
+}
+
+impl NoDrafts {
+    fn answer(&self) -> Answer {
+        match self {
+            Self::Unreadable(why) => Answer::Unreadable(why.clone()),
+            Self::Exhausted(why) => Answer::Exhausted(why.clone()),
+            Self::Failed(why) => Answer::Failed(why.clone()),
+        }
+    }
+}
+
+async fn ask(
+    model: &dyn LanguageModel,
+    privacy: &Privacy,
+    prompt: &Prompt,
+    clusters: &[Cluster],
+    most: usize,
+) -> Result<Vec<Distilled>, NoDrafts> {
+    let reply = model.complete(prompt).await.map_err(|error| match error {
+        ProviderError::Exhausted { .. } => NoDrafts::Exhausted(error.to_string()),
+        ProviderError::CutOff { .. } | ProviderError::Malformed { .. } => {
+            NoDrafts::Unreadable(error.to_string())
+        }
+        _ => NoDrafts::Failed(crate::error::chain(&error)),
+    })?;
+    distil::parse(&privacy.restore(&reply.text), clusters, most).map_err(NoDrafts::Unreadable)
+}

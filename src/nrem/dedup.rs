@@ -1,0 +1,140 @@
+//! Dedup: whether a draft says what is known already. Pure: similarities in, an outcome out. At or above the duplicate
+//! threshold a draft reinforces only if nothing that matters differs; cosine cannot tell a conflict from a duplicate.
+
+use chrono::NaiveDate;
+
+use crate::detail;
+use crate::memory::Departure;
+use crate::nrem::quote::words_of;
+
+/// A known text that a draft resembles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// The memory's id.
+    pub id: String,
+    /// Its text.
+    pub text: String,
+    /// The day it was said.
+    pub said_on: NaiveDate,
+    /// Cosine to the draft.
+    pub similarity: f32,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where a known text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In `memories`.
+    Live,
+    /// In the archive: why it left, and the live memory at the end of its chain of successors, if any.
+    Archive(Departure, Option<String>),
+}
+
+/// What becomes of a draft before REM.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It is new. REM compares it, also with these ids, whatever their similarity.
+    New {
+        /// Ids that REM must look at.
+        against: Vec<String>,
+    },
+    /// It says what this live memory says.
+    Reinforce {
+        /// The memory.
+        id: String,
+        /// Cosine of the two.
+        similarity: f32,
+    },
+    /// It says what this faded memory said: bring that back.
+    Revive {
+        /// The archived memory.
+        id: String,
+        /// Cosine of the two.
+        similarity: f32,
+    },
+}
+
+/// Decides about a draft that resembles `known`, most similar first.
+pub fn dedup(text: &str, said_on: NaiveDate, known: &[Known], duplicate: f32) -> Outcome {
+    let same = |k: &&Known| k.similarity >= duplicate && says_the_same(text, said_on, &k.text, k.said_on);
+    if let Some(k) = known.iter().filter(|k| k.place == Place::Live).find(same) {
+        return Outcome::Reinforce { id: k.id.clone(), similarity: k.similarity };
+    }
+    let mut against = Vec::new();
+    for k in known.iter().filter(same) {
+        match &k.place {
+            Place::Archive(Departure::Faded, _) => {
+                return Outcome::Revive { id: k.id.clone(), similarity: k.similarity };
+            }
+            Place::Archive(Departure::Duplicate, Some(successor)) => {
+                return Outcome::Reinforce { id: successor.clone(), similarity: k.similarity };
+            }
+            Place::Archive(Departure::Superseded, Some(successor)) => against.push(successor.clone()),
+            Place::Archive(..) | Place::Live => {}
+        }
+    }
+    Outcome::New { against }
+}
+
+/// Whether nothing that matters differs between two texts.
+pub fn says_the_same(one: &str, one_on: NaiveDate, other: &str, other_on: NaiveDate) -> bool {
+    detail::difference(&words_of(one), &words_of(other), Some(one_on), Some(other_on)).is_none()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn known(text: &str, similarity: f32, place: Place) -> Known {
+        Known { id: text.into(), text: text.into(), said_on: day(), similarity, place }
+    }
+
+    fn day() -> NaiveDate {
+        NaiveDate::from_ymd_opt(2026, 3, 10).unwrap()
+    }
+
+    #[test]
+    fn a_changed_time_is_never_a_duplicate_however_similar() {
+        let at_nine = known("Standup is at 9:00", 0.999, Place::Live);
+        assert_eq!(
+            dedup("Standup moved to 10:00", day(), &[at_nine.clone()], 0.5),
+            Outcome::New { against: vec![] }
+        );
+        let again = dedup("Standup is at 9:00", day(), &[at_nine], 0.5);
+        assert!(matches!(again, Outcome::Reinforce { .. }));
+    }
+
+    #[test]
+    fn what_is_known_decides_what_becomes_of_a_draft() {
+        let text = "The user likes green tea.";
+        let chain = Some("successor".to_owned());
+        for (place, similarity, expected) in [
+            (Place::Live, 0.95, Outcome::Reinforce { id: text.into(), similarity: 0.95 }),
+            (Place::Live, 0.85, Outcome::New { against: vec![] }),
+            (
+                Place::Archive(Departure::Faded, None),
+                0.95,
+                Outcome::Revive { id: text.into(), similarity: 0.95 },
+            ),
+            (
+                Place::Archive(Departure::Superseded, chain.clone()),
+                0.95,
+                Outcome::New { against: vec!["successor".into()] },
+            ),
+            (
+                Place::Archive(Departure::Duplicate, chain),
+                0.95,
+                Outcome::Reinforce { id: "successor".into(), similarity: 0.95 },
+            ),
+            (Place::Archive(Departure::Superseded, None), 0.95, Outcome::New { against: vec![] }),
+        ] {
+            assert_eq!(
+                dedup(text, day(), &[known(text, similarity, place.clone())], 0.9),
+                expected,
+                "{place:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A quote: a source's own words as a memory, with speaker and day. Written where no model words the claim, and read
+//! back so that two quotes are compared by their words and not by their dates.
+
+use std::sync::LazyLock;
+
+use chrono::NaiveDate;
+use regex::Regex;
+
+use crate::episode::Speaker;
+use crate::language::{self, Language};
+
+/// A source's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quote {
+    /// Who said them.
+    pub speaker: Speaker,
+    /// On which day.
+    pub said_on: NaiveDate,
+    /// The words.
+    pub words: String,
+}
+
+static FORM: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?s)^(?<speaker>[^\n:：(（]{1,60}?)\s?[(（](?<date>\d{4}-\d{2}-\d{2})[)）][:：]\s?[“「](?<words>.*)[”」]$")
+        .expect("the pattern is fixed")
+});
+
+const SPEAKERS: [(Language, &str, &str, &str); 3] = [
+    (Language::Chinese, "用户", "助手", "笔记"),
+    (Language::Japanese, "ユーザー", "アシスタント", "メモ"),
+    (Language::Korean, "사용자", "어시스턴트", "메모"),
+];
+
+impl Quote {
+    /// The memory's text: `User (2026-03-10): “…”`, in the language of the words.
+    pub fn into_text(self) -> String {
+        let language = language::of(&self.words).unwrap_or(Language::Latin);
+        let (user, assistant, note) = SPEAKERS
+            .iter()
+            .find(|(l, ..)| *l == language)
+            .map_or(("User", "Assistant", "Note"), |(_, user, assistant, note)| (*user, *assistant, *note));
+        let speaker = match &self.speaker {
+            Speaker::User => user,
+            Speaker::Assistant => assistant,
+            Speaker::Note => note,
+            Speaker::Person(name) => name,
+        };
+        let (date, words) = (self.said_on, self.words.trim());
+        match language {
+            Language::Chinese => format!("{speaker}（{date}）：“{words}”"),
+            Language::Japanese => format!("{speaker}（{date}）：「{words}」"),
+            _ => format!("{speaker} ({date}): “{words}”"),
+        }
+    }
+
+    /// Reads what [`Quote::into_text`] wrote; none for any other text.
+    pub fn read(text: &str) -> Option<Self> {
+        let form = FORM.captures(text.trim())?;
+        let said_on = form["date"].parse().ok()?;
+        let name = form["speaker"].trim();
+        let speaker = match name {
+            "User" => Speaker::User,
+            "Assistant" => Speaker::Assistant,
+            "Note" => Speaker::Note,
+            _ if SPEAKERS.iter().any(|(_, user, ..)| *user == name) => Speaker::User,
+            _ if SPEAKERS.iter().any(|(_, _, assistant, _)| *assistant == name) => Speaker::Assistant,
+            _ if SPEAKERS.iter().any(|(.., note)| *note == name) => Speaker::Note,
+            _ => Speaker::Person(name.to_owned()),
+        };
+        Some(Self { speaker, said_on, words: form["words"].to_owned() })
+    }
+}
+
+/// The words of a memory: of a quote those between the marks, else the whole text.
+pub fn words_of(text: &str) -> String {
+    Quote::read(text).map_or_else(|| text.to_owned(), |quote| quote.words)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quote_reads_back_as_it_was_written() {
+        let said_on = NaiveDate::from_ymd_opt(2026, 3, 10).unwrap();
+        for (speaker, words) in [
+            (Speaker::User, "Standup is at 9:00: be there (really)."),
+            (Speaker::Assistant, "我推荐《小王子》。"),
+            (Speaker::Person("Carol Smith".into()), "She said “no”."),
+            (Speaker::Note, "東京に住んでいます。"),
+            (Speaker::User, "저는 차를 좋아해요."),
+        ] {
+            let quote = Quote { speaker, said_on, words: words.into() };
+            let text = quote.clone().into_text();
+            assert_eq!(Quote::read(&text), Some(quote), "{text}");
+        }
+        assert_eq!(Quote::read("The user (2026) said: hello"), None);
+        assert_eq!(words_of("User (2026-03-10): “I like tea.”"), "I like tea.");
+    }
+}

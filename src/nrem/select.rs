@@ -1,0 +1,98 @@
+//! Which chunks a night takes up: those of the oldest days never tried before, and those held back from earlier
+//! nights. Pure: read episodes and the journal in, material out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+
+use crate::episode::{Episode, Speaker};
+use crate::nrem::chunk::{Chunk, chunk};
+use crate::state::journal::Journal;
+
+/// An episode file with the digests of its chunks: it is done when all of them have a fate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpisodeFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// The date in its name.
+    pub date: NaiveDate,
+    /// Digest of its bytes.
+    pub digest: String,
+    /// Digests of its chunks.
+    pub chunks: Vec<String>,
+}
+
+/// What a night has to work on.
+#[derive(Debug, Default)]
+pub struct Material {
+    /// Tonight's chunks: each without a fate, each once.
+    pub chunks: Vec<Chunk>,
+    /// Names of the episodes they are from.
+    pub episodes: BTreeSet<String>,
+    /// How many of the chunks were held back on earlier nights.
+    pub held_back_before: usize,
+    /// Days beyond `MAX_EPISODES_PER_RUN`, which wait.
+    pub days_waiting: BTreeSet<NaiveDate>,
+    /// Every file that was read.
+    pub files: Vec<EpisodeFile>,
+    /// Days on which an agent's user wrote to it.
+    pub active_days: BTreeMap<String, BTreeSet<NaiveDate>>,
+}
+
+/// Picks tonight's chunks: of the oldest `max_days` file dates that hold a chunk never tried, all unsettled chunks; and
+/// on top those held back from earlier nights.
+pub fn select(episodes: &[Episode], journal: &Journal, max_days: usize, timezone: Tz) -> Material {
+    let mut material = Material::default();
+    let mut by_day: BTreeMap<NaiveDate, Vec<Chunk>> = BTreeMap::new();
+    for episode in episodes {
+        let chunks = chunk(episode, timezone);
+        for chunk in chunks.iter().filter(|chunk| chunk.speaker == Speaker::User) {
+            material.active_days.entry(chunk.agent.clone()).or_default().insert(chunk.date);
+        }
+        material.files.push(EpisodeFile {
+            path: episode.path.clone(),
+            name: episode.name.clone(),
+            date: episode.date,
+            digest: episode.digest.clone(),
+            chunks: chunks.iter().map(|chunk| chunk.digest.clone()).collect(),
+        });
+        by_day.entry(episode.date).or_default().extend(chunks);
+    }
+    let mut days = 0;
+    let mut seen = HashSet::new();
+    for (day, chunks) in by_day {
+        let open: Vec<Chunk> = chunks.into_iter().filter(|c| !journal.is_settled(&c.digest)).collect();
+        let has_new = open.iter().any(|chunk| journal.get(&chunk.digest).is_none());
+        let tonight = has_new && days < max_days;
+        days += usize::from(tonight);
+        if has_new && !tonight {
+            material.days_waiting.insert(day);
+        }
+        for chunk in open {
+            let held_back = journal.get(&chunk.digest).is_some();
+            if (tonight || held_back) && seen.insert(chunk.digest.clone()) {
+                material.held_back_before += usize::from(held_back);
+                material.episodes.insert(chunk.episode.clone());
+                material.chunks.push(chunk);
+            }
+        }
+    }
+    material
+}
+
+/// Files all of whose chunks are settled, by the journal or by tonight's fates.
+pub fn done<'a>(files: &'a [EpisodeFile], is_settled: impl Fn(&str) -> bool) -> Vec<&'a EpisodeFile> {
+    files.iter().filter(|file| file.chunks.iter().all(|digest| is_settled(digest))).collect()
+}
+
+/// How often a chunk competed and lost so far, by digest.
+pub fn nights_before(chunks: &[Chunk], journal: &Journal) -> HashMap<String, u32> {
+    chunks
+        .iter()
+        .filter_map(|chunk| journal.get(&chunk.digest).map(|record| (chunk.digest.clone(), record.nights)))
+        .collect()
+}

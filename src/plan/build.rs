@@ -1,0 +1,714 @@
+//! Building the plan: what NREM and REM found becomes the exact writes of the night and the report of them. Pure.
+//! The traces of the night are worked out in `traces`; fading comes last, on top of everything else.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::dream::Night;
+use crate::memory::{Departure, Memory, Partition, RawMemory, Reconciled, Trace};
+use crate::nrem::draft::{MemoryDraft, Origin, source_of};
+use crate::nrem::select::{self, Material};
+use crate::nrem::{Compressed, NewDraft};
+use crate::plan::{
+    DreamPlan, EpisodeMove, FORMAT, ImportanceChange, MergedDraft, ReviewItem, id_of_new, id_of_raw,
+};
+use crate::rem::Reconciliation;
+use crate::rem::conflict::{Claim, Relation};
+use crate::rem::fading::{self, Fading};
+use crate::rem::resolution::Resolution;
+use crate::remembered::Remembered;
+use crate::report::{
+    Created, DreamReport, Faded, Group, Joined, Kept, RemCounts, Shown, Status, Strengthened,
+};
+use crate::state::journal::{ChunkRecord, Fate, Journal};
+use crate::store::{Inherit, Leaving, NewRow};
+
+use super::traces::{Recalls, Traces};
+
+/// Places named for a group of chunks in the log.
+const PLACES: usize = 8;
+
+/// Everything the plan is built from.
+pub struct Found<'a> {
+    /// What was remembered when the night began.
+    pub known: &'a Remembered,
+    /// Tonight's chunks and files.
+    pub material: &'a Material,
+    /// What NREM made of them.
+    pub compressed: &'a Compressed,
+    /// What REM made of the drafts and rows.
+    pub rem: &'a Reconciliation,
+    /// Recalls of the last days.
+    pub recalls: &'a Recalls,
+    /// Vectors of the archived memories that come back.
+    pub archived_vectors: &'a HashMap<String, Vec<f32>>,
+    /// The chunk journal.
+    pub journal: &'a Journal,
+    /// What the operator should know besides.
+    pub warnings: Vec<String>,
+}
+
+/// Builds the plan of a night.
+pub fn build(night: &Night<'_>, found: Found<'_>) -> DreamPlan {
+    let mut building = Building::new(night, &found);
+    building.resolve();
+    building.store_drafts();
+    building.strengthen();
+    building.bring_back();
+    building.fade();
+    building.finish()
+}
+
+struct Building<'a> {
+    night: &'a Night<'a>,
+    found: &'a Found<'a>,
+    traces: Traces<'a>,
+    plan: DreamPlan,
+    fates: BTreeMap<String, (Fate, u32, String)>,
+    /// Claims that are no longer what they were: merged, or settled as duplicates.
+    consumed: HashSet<usize>,
+    /// Rows that leave tonight.
+    leaving: BTreeSet<String>,
+    /// Rows and drafts that were said again by a draft that is not stored: (id, draft, similarity).
+    said_again: Vec<(String, &'a MemoryDraft, f32)>,
+}
+
+impl<'a> Building<'a> {
+    fn new(night: &'a Night<'a>, found: &'a Found<'a>) -> Self {
+        let fates = found
+            .compressed
+            .fates
+            .iter()
+            .map(|(digest, fate)| (digest.clone(), (fate.fate, fate.nights, fate.why.clone())))
+            .collect();
+        let mut traces =
+            Traces::new(night, found.known, found.rem, &found.material.active_days, found.recalls);
+        let recalled = traces.take_in_recalls(found.recalls);
+        let mut plan = empty_plan(night, found);
+        plan.report.rem.recalled = recalled;
+        Self {
+            night,
+            found,
+            traces,
+            plan,
+            fates,
+            consumed: HashSet::new(),
+            leaving: BTreeSet::new(),
+            said_again: Vec::new(),
+        }
+    }
+
+    fn claim(&self, index: usize) -> &'a Claim {
+        &self.found.rem.claims[index]
+    }
+
+    fn draft(&self, index: usize) -> Option<&'a NewDraft> {
+        self.found.compressed.drafts.get(index)
+    }
+
+    fn leave(&mut self, id: &str, reason: Departure, successor: Option<String>) {
+        let Some(row) = self.found.known.rows.get(id) else { return };
+        self.leaving.insert(id.to_owned());
+        self.plan.leaving.push(self.leaving_of(id, &row.text, reason, successor));
+    }
+
+    fn leaving_of(&self, id: &str, text: &str, reason: Departure, successor: Option<String>) -> Leaving {
+        Leaving {
+            id: id.to_owned(),
+            text: text.to_owned(),
+            reason,
+            successor,
+            run: self.night.run.as_str().to_owned(),
+            at: self.night.now.timestamp_millis(),
+        }
+    }
+
+    /// Merges, duplicates, and pairs that stay.
+    fn resolve(&mut self) {
+        for recaptured in &self.found.rem.recaptured {
+            let before = vec![self.shown_row(&recaptured.id)];
+            let after = vec![self.shown_row(&recaptured.successor)];
+            self.leave(&recaptured.id, Departure::Duplicate, Some(recaptured.successor.clone()));
+            let reason = "the gateway captured old words again; they were superseded before".to_owned();
+            self.plan.report.rem.reinforced += 1;
+            self.plan.report.joined.push(Joined {
+                relation: "duplicate".into(),
+                before,
+                after,
+                similarity: 1.0,
+                reason,
+            });
+        }
+        let list = &self.found.rem.resolutions.list;
+        for resolution in list {
+            self.count(resolution);
+            match resolution {
+                Resolution::Merge { relation, new, old, texts, similarity, reason } => {
+                    self.merge(*relation, *new, *old, texts, similarity.0, reason);
+                }
+                Resolution::Duplicate { keep, drop, similarity, reason } => {
+                    self.settle_duplicate(*keep, *drop, similarity.0, reason);
+                }
+                Resolution::KeepBoth { new, old, similarity, reason, veto } => {
+                    if let Some(veto) = veto {
+                        self.plan.report.kept.push(Kept {
+                            new: self.claim(*new).text.clone(),
+                            old: self.claim(*old).text.clone(),
+                            similarity: similarity.0,
+                            reason: reason.clone(),
+                            veto: Some(veto.0.clone()),
+                        });
+                    }
+                }
+                Resolution::PendingReview { new, old, reason, .. } => {
+                    let (new, old) = (self.claim(*new), self.claim(*old));
+                    let texts = vec![new.text.clone(), old.text.clone()];
+                    let memories = vec![new.id.clone(), old.id.clone()];
+                    self.ask("conflict", &new.partition.agent, texts, memories, reason);
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, resolution: &Resolution) {
+        let rem = &mut self.plan.report.rem;
+        match resolution {
+            Resolution::Merge { relation: Relation::StateChange, .. } => rem.merged += 1,
+            Resolution::Merge { .. } => rem.consolidated += 1,
+            Resolution::Duplicate { .. } => rem.reinforced += 1,
+            Resolution::KeepBoth { veto, .. } => {
+                rem.kept_both += 1;
+                rem.vetoed += usize::from(veto.is_some());
+            }
+            Resolution::PendingReview { .. } => rem.pending_review += 1,
+        }
+        let unrelated = matches!(resolution, Resolution::KeepBoth { veto: None, .. });
+        rem.conflicts += usize::from(!unrelated);
+    }
+
+    fn merge(
+        &mut self,
+        relation: Relation,
+        new: usize,
+        old: usize,
+        texts: &[String],
+        similarity: f32,
+        reason: &str,
+    ) {
+        self.consumed.extend([new, old]);
+        let (one, other) = (self.claim(new), self.claim(old));
+        let (newer, older) = if one.said_at >= other.said_at { (one, other) } else { (other, one) };
+        let rows: Vec<&Claim> = [newer, older].into_iter().filter(|claim| !claim.is_draft).collect();
+        let only_if: Vec<(String, String)> =
+            rows.iter().map(|row| (row.id.clone(), row.text.clone())).collect();
+        let inherit = rows.first().map_or(Inherit::Nothing, |row| Inherit::Row(row.id.clone()));
+        let before = vec![self.shown_claim(older), self.shown_claim(newer)];
+        let mut after = Vec::new();
+        for text in texts {
+            let memory = self.new_memory(
+                text,
+                newer.partition.clone(),
+                newer.category,
+                one.importance.max(other.importance),
+            );
+            let trace = self.traces.of_successor(&memory, newer, older, &[self.draft(new), self.draft(old)]);
+            after.push(self.shown(&memory, &trace));
+            let vector = self.found.rem.merged_vectors.get(text).cloned().unwrap_or_default();
+            self.plan.inserts.push(NewRow {
+                memory,
+                vector,
+                inherit: inherit.clone(),
+                only_if: only_if.clone(),
+            });
+            self.traces.put(trace);
+        }
+        let successor = after.first().map(|shown| shown.id.clone());
+        for index in [new, old] {
+            let claim = self.claim(index);
+            match self.draft(index) {
+                None => self.leave(&claim.id, Departure::Superseded, successor.clone()),
+                Some(draft) => self.archive_draft(draft, claim, successor.clone(), &only_if),
+            }
+        }
+        self.plan.report.joined.push(Joined {
+            relation: relation.as_str().to_owned(),
+            before,
+            after,
+            similarity,
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn archive_draft(
+        &mut self,
+        draft: &'a NewDraft,
+        claim: &Claim,
+        successor: Option<String>,
+        only_if: &[(String, String)],
+    ) {
+        let memory = Memory {
+            id: claim.id.clone(),
+            text: claim.text.clone(),
+            importance: claim.importance,
+            category: claim.category,
+            created_at: self.night.now.timestamp_millis(),
+            partition: claim.partition.clone(),
+        };
+        self.traces.put(self.traces.of_draft(&memory, draft));
+        let leaving = self.leaving_of(&claim.id, &claim.text, Departure::Superseded, successor);
+        let row = NewRow {
+            memory,
+            vector: draft.vector.clone(),
+            inherit: Inherit::Nothing,
+            only_if: only_if.to_vec(),
+        };
+        self.plan.merged_drafts.push(MergedDraft { row, leaving });
+        self.refate(&draft.draft, Fate::Merged, "went into a merge");
+    }
+
+    fn settle_duplicate(&mut self, keep: usize, drop: usize, similarity: f32, reason: &str) {
+        self.consumed.insert(drop);
+        let (kept, dropped) = (self.claim(keep), self.claim(drop));
+        let before = vec![self.shown_claim(dropped)];
+        let after = vec![self.shown_claim(kept)];
+        match self.draft(drop) {
+            Some(draft) => {
+                self.said_again.push((kept.id.clone(), &draft.draft, similarity));
+                self.refate(&draft.draft, Fate::Reinforced, "known already");
+                return;
+            }
+            None => {
+                self.leave(&dropped.id, Departure::Duplicate, Some(kept.id.clone()));
+                self.traces.inherit_from_duplicate(&kept.id, &dropped.id);
+            }
+        }
+        let reason = reason.to_owned();
+        self.plan.report.joined.push(Joined {
+            relation: "duplicate".into(),
+            before,
+            after,
+            similarity,
+            reason,
+        });
+    }
+
+    /// Gives the chunks of a draft that is not stored after all another fate, unless another draft rests on them.
+    fn refate(&mut self, draft: &MemoryDraft, fate: Fate, why: &str) {
+        for chunk in &draft.chunks {
+            let stored_elsewhere = self.found.compressed.drafts.iter().enumerate().any(|(index, other)| {
+                !self.consumed.contains(&index) && other.draft.chunks.iter().any(|c| c.digest == chunk.digest)
+            });
+            if let Some(entry) = self.fates.get_mut(&chunk.digest).filter(|_| !stored_elsewhere) {
+                if entry.0 == Fate::Stored {
+                    *entry = (fate, 0, why.to_owned());
+                }
+            }
+        }
+    }
+
+    /// Drafts that no resolution took become rows.
+    fn store_drafts(&mut self) {
+        for (index, new) in self.found.compressed.drafts.iter().enumerate() {
+            if self.consumed.contains(&index) {
+                continue;
+            }
+            let claim = self.claim(index);
+            let memory = Memory {
+                id: new.id.clone(),
+                ..self.new_memory(&claim.text, claim.partition.clone(), claim.category, claim.importance)
+            };
+            let mut trace = self.traces.of_draft(&memory, new);
+            if self.found.rem.resolutions.waiting.contains(&index) || self.found.rem.claims.is_empty() {
+                trace.reconciled = Reconciled::Waiting;
+            }
+            let worded_by = match new.draft.origin {
+                Origin::Model => "model",
+                Origin::Verbatim => "verbatim",
+                Origin::Extractive => "extractive",
+            };
+            let shown = self.shown(&memory, &trace);
+            self.plan.report.created.push(Created { memory: shown, worded_by: worded_by.to_owned() });
+            self.traces.put(trace);
+            let (vector, inherit) = (new.vector.clone(), Inherit::Nothing);
+            self.plan.inserts.push(NewRow { memory, vector, inherit, only_if: vec![] });
+        }
+    }
+
+    fn new_memory(
+        &self,
+        text: &str,
+        partition: Partition,
+        category: crate::memory::Category,
+        importance: f64,
+    ) -> Memory {
+        Memory {
+            id: id_of_new(&self.night.run, &partition.agent, text),
+            text: text.to_owned(),
+            importance,
+            category,
+            created_at: self.night.now.timestamp_millis(),
+            partition,
+        }
+    }
+
+    /// Memories said again: by drafts that dedup recognised, and by drafts REM found to be duplicates.
+    fn strengthen(&mut self) {
+        let by_dedup = self.found.compressed.reinforced.iter();
+        let by_dedup: Vec<_> =
+            by_dedup.map(|again| (again.id.clone(), &again.draft, again.similarity.0)).collect();
+        let by_rem = std::mem::take(&mut self.said_again);
+        for (id, draft, similarity) in by_dedup.into_iter().chain(by_rem) {
+            // The memory itself may have been merged tonight: its successor was said again.
+            let id = self.successor_of(&id);
+            let Some(text) = self.text_of(&id) else { continue };
+            self.traces.said_again(&id, draft, &text);
+            let memory = self.shown_id(&id, &text);
+            let (said, sources) = (draft.text.clone(), draft.chunks.iter().map(place).collect());
+            self.plan.report.strengthened.push(Strengthened {
+                memory,
+                said,
+                sources,
+                similarity,
+                revived: false,
+            });
+        }
+    }
+
+    fn successor_of(&self, id: &str) -> String {
+        let gone = self.plan.leaving.iter().find(|leaving| leaving.id == id);
+        gone.and_then(|leaving| leaving.successor.clone()).unwrap_or_else(|| id.to_owned())
+    }
+
+    fn text_of(&self, id: &str) -> Option<String> {
+        let inserted =
+            self.plan.inserts.iter().find(|row| row.memory.id == id).map(|row| row.memory.text.clone());
+        inserted.or_else(|| self.found.known.rows.get(id).map(|row| row.text.clone()))
+    }
+
+    /// Faded memories that were said again come back: same id, the higher of the draft's importance and the base they had.
+    fn bring_back(&mut self) {
+        for again in &self.found.compressed.revived {
+            let Some(archived) = self.found.known.archived.get(&again.id) else { continue };
+            let vector = self.found.archived_vectors.get(&again.id).cloned();
+            if self.plan.unarchive.contains(&again.id) {
+                self.traces.said_again(&again.id, &again.draft, &archived.memory.text);
+                continue;
+            }
+            let Some(vector) = vector else { continue };
+            let trace = self.traces.of_revived(archived, &again.draft);
+            let memory = Memory { importance: trace.base, ..archived.memory.clone() };
+            let shown = self.shown(&memory, &trace);
+            self.traces.put(trace);
+            self.plan.unarchive.push(again.id.clone());
+            let inherit = Inherit::Archived(again.id.clone());
+            self.plan.inserts.push(NewRow { memory, vector, inherit, only_if: vec![] });
+            self.plan.report.strengthened.push(Strengthened {
+                memory: shown,
+                said: again.draft.text.clone(),
+                sources: again.draft.chunks.iter().map(place).collect(),
+                similarity: again.similarity.0,
+                revived: true,
+            });
+        }
+    }
+
+    /// Every live row gets its importance of today; those below the threshold leave, within the loss budget.
+    fn fade(&mut self) {
+        let known = self.found.known;
+        let threshold = self.night.config.fade_threshold;
+        let mut below: BTreeMap<String, Vec<Fading>> = BTreeMap::new();
+        for row in known.rows.values().filter(|row| !self.leaving.contains(&row.id)) {
+            let importance = self.traces.importance_today(&row.id).unwrap_or(row.importance);
+            if importance < threshold && self.traces.may_fade(&row.id) && !self.is_in_a_resolution(&row.id) {
+                let fading = Fading { memory: row.clone(), importance };
+                below.entry(row.partition.agent.clone()).or_default().push(fading);
+            }
+        }
+        for (agent, below) in below {
+            let budget = crate::rem::loss_budget(known, self.night, &agent).fading;
+            let (leave, wait) = fading::within_budget(below, budget);
+            self.plan.report.waiting.fading += wait.len();
+            for fading in leave {
+                let memory = self.shown_row(&fading.memory.id);
+                self.leave(&fading.memory.id, Departure::Faded, None);
+                self.plan.report.rem.faded += 1;
+                self.plan.report.faded.push(Faded { memory, importance: fading.importance });
+            }
+        }
+        self.change_importance();
+    }
+
+    fn change_importance(&mut self) {
+        for row in self.found.known.rows.values() {
+            let Some(to) = self.traces.importance_today(&row.id) else { continue };
+            let stays = !self.leaving.contains(&row.id);
+            if (to - row.importance).abs() > f64::EPSILON {
+                if to < row.importance {
+                    self.plan.report.rem.decayed += usize::from(stays);
+                }
+                if stays {
+                    let (id, text, from) = (row.id.clone(), row.text.clone(), row.importance);
+                    self.plan.importance.push(ImportanceChange { id, text, from, to });
+                    self.traces.note_written(&row.id, to);
+                }
+            }
+        }
+    }
+
+    fn is_in_a_resolution(&self, id: &str) -> bool {
+        let kept = |joined: &Joined| joined.after.iter().any(|shown| shown.id == id);
+        self.plan.report.joined.iter().any(kept)
+            || self.plan.report.strengthened.iter().any(|again| again.memory.id == id)
+    }
+
+    fn ask(&mut self, kind: &str, agent: &str, texts: Vec<String>, memories: Vec<String>, reason: &str) {
+        let id = id_of_new(&self.night.run, agent, &texts.join("\n"));
+        self.plan.report.questions.push(format!("{} — {reason}", texts.join(" / ")));
+        self.plan.review.push(ReviewItem {
+            id,
+            kind: kind.to_owned(),
+            agent: agent.to_owned(),
+            texts,
+            memories,
+            reason: reason.to_owned(),
+            run: self.night.run.as_str().to_owned(),
+        });
+    }
+
+    fn finish(mut self) -> DreamPlan {
+        for draft in &self.found.compressed.review {
+            self.ask("draft", draft.agent(), vec![draft.text.clone()], vec![], &draft.reason);
+        }
+        self.ask_about_the_unreadable();
+        self.keep_raw();
+        self.record_fates();
+        self.move_episodes();
+        let (traces, ledger) = self.traces.finish();
+        self.plan.traces = traces;
+        self.plan.ledger = ledger;
+        self.plan.judged = self.found.rem.resolutions.judged.clone();
+        let (before, gone) = (self.found.known.rows.len(), self.plan.leaving.len());
+        self.plan.report.live = (before, before - gone + self.plan.inserts.len());
+        self.plan.report.status = status_of(&self.plan);
+        self.plan
+    }
+
+    /// Chunks whose reply could not be read on three nights.
+    fn ask_about_the_unreadable(&mut self) {
+        let unreadable: Vec<_> = self
+            .found
+            .material
+            .chunks
+            .iter()
+            .filter(|chunk| {
+                self.fates
+                    .get(&chunk.digest)
+                    .is_some_and(|(fate, nights, _)| *fate == Fate::PendingReview && *nights > 0)
+            })
+            .collect();
+        for chunk in unreadable {
+            let text = self.night.privacy.to_store(&chunk.text);
+            self.ask(
+                "unreadable",
+                &chunk.agent,
+                vec![text],
+                vec![],
+                "the model's reply could not be read on three nights",
+            );
+        }
+    }
+
+    /// The chunks a night used are kept raw, with the memories that rest on them.
+    fn keep_raw(&mut self) {
+        let mut memories: HashMap<&str, Vec<String>> = HashMap::new();
+        for trace in self.traces.of_inserted(&self.plan.inserts) {
+            for source in &trace.sources {
+                memories.entry(&source.chunk).or_default().push(trace.id.clone());
+            }
+        }
+        let mut raw = Vec::new();
+        for chunk in &self.found.material.chunks {
+            let fate = self.fates.get(&chunk.digest).map(|(fate, ..)| *fate);
+            let kept = !matches!(fate, None | Some(Fate::Noise | Fate::Excluded | Fate::HeldBack));
+            let Some(vector) = self.found.compressed.vectors.get(&chunk.digest).filter(|_| kept) else {
+                continue;
+            };
+            raw.push(RawMemory {
+                id: id_of_raw(&chunk.digest),
+                text: self.night.privacy.to_store(&chunk.text),
+                vector: vector.clone(),
+                agent: chunk.agent.clone(),
+                source: source_of(chunk),
+                memories: memories.get(chunk.digest.as_str()).cloned().unwrap_or_default(),
+                run: self.night.run.as_str().to_owned(),
+            });
+        }
+        self.plan.raw = raw;
+    }
+
+    fn record_fates(&mut self) {
+        let mut groups: BTreeMap<(Fate, String), Group> = BTreeMap::new();
+        for chunk in &self.found.material.chunks {
+            let Some((fate, nights, why)) = self.fates.get(&chunk.digest).cloned() else { continue };
+            *self.plan.report.fates.entry(fate).or_default() += 1;
+            let record = ChunkRecord {
+                digest: chunk.digest.clone(),
+                fate,
+                nights,
+                episode: chunk.episode.clone(),
+                run: self.night.run.as_str().to_owned(),
+            };
+            self.plan.journal.push(record);
+            if matches!(fate, Fate::Stored | Fate::Merged | Fate::Reinforced) {
+                continue;
+            }
+            let group =
+                groups.entry((fate, why.clone())).or_insert(Group { fate, why, places: vec![], count: 0 });
+            group.count += 1;
+            if group.places.len() < PLACES {
+                group.places.push(format!("{}:{}", chunk.episode, chunk.lines.0));
+            }
+        }
+        self.plan.report.groups = groups.into_values().collect();
+    }
+
+    fn move_episodes(&mut self) {
+        let settled = |digest: &str| {
+            self.fates
+                .get(digest)
+                .map_or_else(|| self.found.journal.is_settled(digest), |(fate, ..)| fate.is_final())
+        };
+        let config = self.night.config;
+        let at_once = config.episodes_dir.starts_with(&config.home);
+        for file in select::done(&self.found.material.files, settled) {
+            // The gateway loads the notes of today and yesterday into every new session: they stay where it looks.
+            if at_once || (self.night.today - file.date).num_days() > 2 {
+                self.plan.moves.push(EpisodeMove {
+                    from: file.path.clone(),
+                    to: config.archive_dir(),
+                    digest: file.digest.clone(),
+                });
+                self.plan.report.archived_episodes.push(file.name.clone());
+            }
+        }
+    }
+
+    fn shown(&self, memory: &Memory, trace: &Trace) -> Shown {
+        Shown {
+            id: memory.id.clone(),
+            agent: memory.partition.agent.clone(),
+            text: memory.text.clone(),
+            category: memory.category.as_str().to_owned(),
+            importance: memory.importance,
+            said_on: trace
+                .said_at
+                .map_or(self.night.today, |at| at.with_timezone(&self.night.config.timezone).date_naive()),
+            sources: trace.sources.iter().map(|s| place_of(&s.episode, s.lines, &s.speaker)).collect(),
+        }
+    }
+
+    fn shown_row(&self, id: &str) -> Shown {
+        let text = self.text_of(id).unwrap_or_default();
+        self.shown_id(id, &text)
+    }
+
+    fn shown_id(&self, id: &str, text: &str) -> Shown {
+        let memory = self.found.known.rows.get(id).cloned();
+        let memory = memory.or_else(|| {
+            self.plan.inserts.iter().find(|row| row.memory.id == id).map(|row| row.memory.clone())
+        });
+        let trace = self.traces.get(id);
+        Shown {
+            id: id.to_owned(),
+            agent: memory.as_ref().map(|m| m.partition.agent.clone()).unwrap_or_default(),
+            text: text.to_owned(),
+            category: memory.as_ref().map(|m| m.category.as_str().to_owned()).unwrap_or_default(),
+            importance: memory.as_ref().map_or(0.0, |m| m.importance),
+            said_on: self.found.known.said_on(id),
+            sources: trace
+                .map(|t| t.sources.iter().map(|s| place_of(&s.episode, s.lines, &s.speaker)).collect())
+                .unwrap_or_default(),
+        }
+    }
+
+    fn shown_claim(&self, claim: &Claim) -> Shown {
+        let index = self.found.compressed.drafts.iter().position(|new| new.id == claim.id);
+        let sources = match index.and_then(|index| self.draft(index)) {
+            Some(new) => new.draft.chunks.iter().map(place).collect(),
+            None => self.shown_id(&claim.id, &claim.text).sources,
+        };
+        Shown {
+            id: claim.id.clone(),
+            agent: claim.partition.agent.clone(),
+            text: claim.text.clone(),
+            category: claim.category.as_str().to_owned(),
+            importance: claim.importance,
+            said_on: claim.said_on,
+            sources,
+        }
+    }
+}
+
+fn place(chunk: &crate::nrem::chunk::Chunk) -> String {
+    place_of(&chunk.episode, chunk.lines, chunk.speaker.as_str())
+}
+
+fn place_of(episode: &str, lines: (usize, usize), speaker: &str) -> String {
+    if lines.0 == lines.1 {
+        format!("{episode}:{} ({speaker})", lines.0)
+    } else {
+        format!("{episode}:{}-{} ({speaker})", lines.0, lines.1)
+    }
+}
+
+fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
+    let (material, compressed, rem) = (found.material, found.compressed, found.rem);
+    let mut report = DreamReport {
+        run: night.run.as_str().to_owned(),
+        started: night.now,
+        mode: night.mode.as_str().to_owned(),
+        episodes: material.episodes.iter().cloned().collect(),
+        chunks: material.chunks.len(),
+        held_back_before: material.held_back_before,
+        clusters: compressed.clusters,
+        rem: RemCounts { candidates: rem.candidates, ..RemCounts::default() },
+        settled_by_rules: rem.settled_by_rules + rem.recaptured.len(),
+        warnings: found.warnings.clone(),
+        failure: compressed.failed.clone().or_else(|| rem.failed.clone()),
+        limit: compressed.exhausted.clone().or_else(|| rem.exhausted.clone()),
+        ..DreamReport::default()
+    };
+    report.first_seen = found.known.rows.keys().filter(|id| !found.known.traces.contains_key(*id)).count();
+    report.waiting.rows = rem.waiting.len();
+    report.waiting.merging = rem.resolutions.over_budget;
+    report.waiting.days = material.days_waiting.len();
+    report.waiting.unreadable = rem.unreadable;
+    report.waiting.conflicts = rem.resolutions.waiting.len();
+    DreamPlan {
+        format: FORMAT,
+        run: night.run.clone(),
+        planned_at: night.now,
+        leaving: vec![],
+        merged_drafts: vec![],
+        inserts: vec![],
+        unarchive: vec![],
+        importance: vec![],
+        traces: vec![],
+        raw: vec![],
+        journal: vec![],
+        judged: vec![],
+        ledger: BTreeMap::new(),
+        review: vec![],
+        moves: vec![],
+        report,
+    }
+}
+
+/// How a night with this plan ends.
+pub fn status_of(plan: &DreamPlan) -> Status {
+    let idle = !plan.changes_memories() && plan.journal.is_empty();
+    match (&plan.report.failure, idle) {
+        (Some(_), _) => Status::Failed,
+        (None, true) => Status::NothingNew,
+        (None, false) => Status::Done,
+    }
+}

@@ -1,0 +1,212 @@
+//! The plan: every write of one night as a value. It is built from what NREM and REM found (`build`), stored with its
+//! before-images, and executed (`apply`) by code that decides nothing.
+
+pub mod apply;
+pub mod build;
+pub mod run;
+pub mod traces;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::memory::{RawMemory, Trace};
+use crate::report::DreamReport;
+use crate::state::StateError;
+use crate::state::journal::{ChunkRecord, JudgedPair};
+use crate::store::{Leaving, NewRow};
+
+pub use run::{Phase, Run};
+
+/// The format of `plan.json` that this program writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// The id of a run: `20261130-030000-1a2b3c`, UTC.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(String);
+
+impl RunId {
+    /// The id of a run that starts at `now`; `random` tells two runs of one second apart.
+    pub fn new(now: DateTime<Utc>, random: u32) -> Self {
+        Self(format!("{}-{:06x}", now.format("%Y%m%d-%H%M%S"), random & 0x00ff_ffff))
+    }
+
+    /// A run named by the operator. Anything that could leave the runs folder is no run.
+    pub fn parse(name: &str) -> Option<Self> {
+        let fits = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        (fits && !name.is_empty()).then(|| Self(name.to_owned()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The id of a new row: UUID v5 of run, agent and text, so that applying a plan twice inserts once.
+pub fn id_of_new(run: &RunId, agent: &str, text: &str) -> String {
+    let namespace = Uuid::new_v5(&Uuid::NAMESPACE_OID, run.as_str().as_bytes());
+    Uuid::new_v5(&namespace, format!("{agent}\n{text}").as_bytes()).to_string()
+}
+
+/// The id of a chunk's row in `raw_memories`: UUID v5 of its digest.
+pub fn id_of_raw(chunk_digest: &str) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, chunk_digest.as_bytes()).to_string()
+}
+
+/// A row's importance, changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ImportanceChange {
+    /// The row.
+    pub id: String,
+    /// Its text as read: another text by now is left alone.
+    pub text: String,
+    /// Before.
+    pub from: f64,
+    /// After.
+    pub to: f64,
+}
+
+/// A draft that was merged before it ever was a row: kept in the archive as one of its successor's originals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MergedDraft {
+    /// The row it would have been.
+    pub row: NewRow,
+    /// Where it went.
+    pub leaving: Leaving,
+}
+
+/// A done episode that moves to the archive folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpisodeMove {
+    /// Where it lies.
+    pub from: PathBuf,
+    /// The folder it goes to; a file of that name and other content there is never overwritten.
+    pub to: PathBuf,
+    /// Digest of its bytes as read: a file that changed since stays.
+    pub digest: String,
+}
+
+/// Something a person is asked, one line of `queues/review.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewItem {
+    /// UUID v5 of run and text.
+    pub id: String,
+    /// `draft` (shall this be remembered?), `conflict` (how do these relate?) or `unreadable`.
+    pub kind: String,
+    /// The agent it belongs to.
+    pub agent: String,
+    /// The texts in question.
+    pub texts: Vec<String>,
+    /// Ids of the memories in question.
+    pub memories: Vec<String>,
+    /// Why it is asked.
+    pub reason: String,
+    /// The run that asks.
+    pub run: String,
+}
+
+/// What the ledger of active days takes in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerChange {
+    /// Days on which the agent's user wrote.
+    pub active: BTreeSet<NaiveDate>,
+    /// Of them, days on which recall sources were readable.
+    pub recalls_readable: BTreeSet<NaiveDate>,
+    /// Since when its memories may fade, as of tonight.
+    pub fading_since: Option<NaiveDate>,
+}
+
+/// Every write of one night.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DreamPlan {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The run.
+    pub run: RunId,
+    /// When it was made.
+    pub planned_at: DateTime<Utc>,
+    /// Rows that leave `memories` for the archive.
+    pub leaving: Vec<Leaving>,
+    /// Drafts that go straight to the archive.
+    pub merged_drafts: Vec<MergedDraft>,
+    /// New, successor and revived rows.
+    pub inserts: Vec<NewRow>,
+    /// Archived rows that come back: they are among the inserts.
+    pub unarchive: Vec<String>,
+    /// Importance of rows that stay.
+    pub importance: Vec<ImportanceChange>,
+    /// Traces that change.
+    pub traces: Vec<Trace>,
+    /// Chunks that are kept raw.
+    pub raw: Vec<RawMemory>,
+    /// Fates of chunks.
+    pub journal: Vec<ChunkRecord>,
+    /// Pairs that need not be judged again.
+    pub judged: Vec<JudgedPair>,
+    /// Ledger changes by agent.
+    pub ledger: BTreeMap<String, LedgerChange>,
+    /// What a person is asked.
+    pub review: Vec<ReviewItem>,
+    /// Episodes that move.
+    pub moves: Vec<EpisodeMove>,
+    /// What the operator is told.
+    pub report: DreamReport,
+}
+
+impl DreamPlan {
+    /// Whether it changes any memory.
+    pub fn changes_memories(&self) -> bool {
+        !(self.leaving.is_empty() && self.inserts.is_empty() && self.importance.is_empty())
+    }
+}
+
+/// Why a plan could not be executed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// No such run.
+    #[error("find the run {run}: {path} holds no plan; `ls` the folder above it for the runs there are")]
+    NoSuchRun {
+        /// The run.
+        run: String,
+        /// Where its plan would be.
+        path: PathBuf,
+    },
+    /// The plan cannot be read.
+    #[error("read the plan {path}: {detail}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The run is over.
+    #[error("apply the run {run}: it is {phase} already")]
+    Over {
+        /// The run.
+        run: RunId,
+        /// What it is.
+        phase: &'static str,
+    },
+    /// What it read no longer holds.
+    #[error("apply the run {run}: {why}; run `dreamer --dry-run` again")]
+    Stale {
+        /// The run.
+        run: RunId,
+        /// What no longer holds.
+        why: String,
+    },
+    /// A file of the run could not be read or written.
+    #[error(transparent)]
+    State(#[from] StateError),
+}

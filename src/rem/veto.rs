@@ -1,0 +1,256 @@
+//! The veto: what no judge may do, whatever it says. Rules only, no model; a vetoed pair is kept, both.
+
+use crate::detail::{self, Difference};
+use crate::language;
+use crate::nrem::draft::steers_the_agent;
+use crate::nrem::quote::words_of;
+use crate::privacy;
+use crate::rem::conflict::{Claim, Relation, Verdict};
+
+/// Why a merge, consolidation or deduplication does not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Veto(pub String);
+
+/// The rule that a verdict breaks, if any.
+pub fn veto(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<Veto> {
+    let rule = match verdict.relation {
+        Relation::Unrelated | Relation::PendingReview => return None,
+        Relation::Duplicate => duplicate_rule(new, old),
+        Relation::StateChange | Relation::DifferentAspects => merge_rule(verdict, new, old),
+    };
+    pin_rule(new, old).or(rule).map(Veto)
+}
+
+fn pin_rule(new: &Claim, old: &Claim) -> Option<String> {
+    (new.pinned || old.pinned).then(|| "one of them is pinned".into())
+}
+
+fn duplicate_rule(new: &Claim, old: &Claim) -> Option<String> {
+    let difference =
+        detail::difference(&words_of(&new.text), &words_of(&old.text), Some(new.said_on), Some(old.said_on))?;
+    Some(format!("called the same, but {} differs", kind_of(&difference)))
+}
+
+fn merge_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
+    if verdict.texts.is_empty() {
+        return Some("no merged text was given".into());
+    }
+    subject_rule(verdict, new, old).or_else(|| text_rule(verdict, new, old)).or_else(|| {
+        match verdict.relation {
+            Relation::StateChange => change_rule(new, old),
+            _ => None,
+        }
+    })
+}
+
+/// Different subjects are never merged: both quotes must stand in their texts and agree after aliases.
+fn subject_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
+    for (quote, claim) in [(&verdict.new_subject, new), (&verdict.old_subject, old)] {
+        if quote.trim().is_empty() || !stands_in(quote, claim) {
+            return Some(format!("the subject “{}” does not stand in “{}”", quote.trim(), claim.text));
+        }
+    }
+    (!detail::same_subject(&verdict.new_subject, &verdict.old_subject)).then(|| {
+        format!("different subjects: {} and {}", verdict.new_subject.trim(), verdict.old_subject.trim())
+    })
+}
+
+fn stands_in(quote: &str, claim: &Claim) -> bool {
+    let quote = language::normalise(quote);
+    let stands = |text: &str| language::normalise(text).contains(quote.trim());
+    stands(&claim.text) || claim.originals.iter().any(|original| stands(&original.text))
+}
+
+/// A merged text loses no number, date, name, URL or identifier of its originals, adds none, holds no secret and no
+/// instruction, keeps the language, and is not too long.
+fn text_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
+    let merged = verdict.texts.join("\n");
+    let mut originals: Vec<String> =
+        new.originals.iter().chain(&old.originals).map(|o| words_of(&o.text)).collect();
+    let texts: Vec<&str> = originals.iter().map(String::as_str).collect();
+    let lost = detail::lost(&texts, &merged);
+    if !lost.is_empty() {
+        return Some(format!("the merged text would lose {}", lost.join(", ")));
+    }
+    if !language::agrees(&merged, &texts) {
+        return Some("the merged text is in another language".into());
+    }
+    let dates = new.originals.iter().chain(&old.originals).map(|o| o.said_on.to_string());
+    originals.extend(dates);
+    originals.extend([new.said_on.to_string(), old.said_on.to_string(), new.text.clone(), old.text.clone()]);
+    originals.extend(new.evidence.iter().cloned());
+    let texts: Vec<&str> = originals.iter().map(String::as_str).collect();
+    let invented = detail::missing(&merged, &texts, Some(new.said_on));
+    if !invented.is_empty() {
+        return Some(format!("the merged text adds {}", invented.join(", ")));
+    }
+    if privacy::without_secrets(&merged).removed > 0 || steers_the_agent(&merged) {
+        return Some("the merged text holds a secret or an instruction".into());
+    }
+    let too_long = |text: &&String| text.chars().count() > language::limit(text);
+    verdict
+        .texts
+        .iter()
+        .find(too_long)
+        .map(|text| format!("the merged text has {} characters", text.chars().count()))
+}
+
+/// Two values replace each other only with a word of change, or in a slot that holds one value at a time.
+fn change_rule(new: &Claim, old: &Claim) -> Option<String> {
+    let (newer, older) = if new.said_at >= old.said_at { (new, old) } else { (old, new) };
+    let (now, then) = (words_of(&newer.text), words_of(&older.text));
+    let changes =
+        detail::has_change_word(&now) || newer.evidence.iter().any(|text| detail::has_change_word(text));
+    if changes || detail::exclusive(&then, &now) {
+        return None;
+    }
+    match detail::difference(&then, &now, Some(older.said_on), Some(newer.said_on)) {
+        Some(
+            Difference::SwappedSlot(_)
+            | Difference::Name(_)
+            | Difference::Number(_)
+            | Difference::Identifier(_)
+            | Difference::Url(_),
+        ) => Some("two values that can both hold, and no word of change".into()),
+        _ => None,
+    }
+}
+
+/// The glossary's word for what differs.
+pub fn kind_of(difference: &Difference) -> &'static str {
+    match difference {
+        Difference::Number(_) => "a number",
+        Difference::Date(_) => "a date",
+        Difference::Time(_) => "a time",
+        Difference::Url(_) => "a URL",
+        Difference::Identifier(_) => "an identifier",
+        Difference::Name(_) => "a name",
+        Difference::Negation(_) => "a negation",
+        Difference::ChangeWord(_) => "a word of change",
+        Difference::SwappedSlot(_) => "a value",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::rem::conflict::tests::claim;
+
+    fn verdict(relation: Relation, subjects: (&str, &str), text: &str) -> Verdict {
+        Verdict {
+            candidate: 0,
+            relation,
+            reason: "r".into(),
+            new_subject: subjects.0.into(),
+            old_subject: subjects.1.into(),
+            texts: if text.is_empty() { vec![] } else { vec![text.into()] },
+        }
+    }
+
+    #[test]
+    fn a_merge_must_be_about_one_subject_lose_nothing_and_add_nothing() {
+        use Relation::{DifferentAspects, Duplicate, StateChange};
+        let cases = [
+            (
+                StateChange,
+                "The user is allergic to cats now.",
+                "The user likes cats.",
+                ("The user", "The user"),
+                "The user used to like cats and is allergic to cats since 2026-03-10.",
+                true,
+            ),
+            (
+                StateChange,
+                "Standup moved to 10:00.",
+                "Standup is at 9:00.",
+                ("Standup", "Standup"),
+                "Standup is at 10:00 since 2026-03-10.",
+                false,
+            ),
+            (
+                StateChange,
+                "Standup moved to 10:00.",
+                "Standup is at 9:00.",
+                ("Standup", "Standup"),
+                "Standup is at 10:00 since 2026-03-10, before at 9:00.",
+                true,
+            ),
+            (
+                StateChange,
+                "Standup moved to 10:00.",
+                "Standup is at 9:00.",
+                ("Standup", "Standup"),
+                "Standup is at 10:00 since 2026-03-10, before at 9:00, at 11:30 on Fridays.",
+                false,
+            ),
+            (
+                StateChange,
+                "章工去了上海。",
+                "张工住在北京。",
+                ("章工", "张工"),
+                "张工住在上海，以前在北京。",
+                false,
+            ),
+            (
+                StateChange,
+                "Anne lives in Madrid now.",
+                "Anna lives in Berlin.",
+                ("Anne", "Anna"),
+                "Anna lives in Madrid now, before in Berlin.",
+                false,
+            ),
+            (
+                StateChange,
+                "The user owns a dog.",
+                "The user owns a cat.",
+                ("The user", "The user"),
+                "The user owns a dog, before a cat.",
+                false,
+            ),
+            (
+                DifferentAspects,
+                "用户在中关村工作。",
+                "用户住在北京。",
+                ("用户", "用户"),
+                "用户住在北京，在中关村工作。",
+                true,
+            ),
+            (DifferentAspects, "用户在中关村工作。", "用户住在北京。", ("用户", "用户"), "", false),
+            (
+                DifferentAspects,
+                "用户在中关村工作。",
+                "用户住在北京。",
+                ("他", "用户"),
+                "用户住在北京，在中关村工作。",
+                false,
+            ),
+            (Duplicate, "Standup is at 10:00.", "Standup is at 9:00.", ("Standup", "Standup"), "", false),
+            (
+                Duplicate,
+                "The user's dog is called Biscuit.",
+                "Biscuit is the name of the user's dog.",
+                ("", ""),
+                "",
+                true,
+            ),
+        ];
+        for (relation, new, old, subjects, text, allowed) in cases {
+            let result = veto(
+                &verdict(relation, subjects, text),
+                &claim("n", new, "2026-03-10"),
+                &claim("o", old, "2026-01-01"),
+            );
+            assert_eq!(result.is_none(), allowed, "{new} / {old} → {text}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn a_pinned_memory_is_never_merged() {
+        let mut old = claim("o", "The user likes cats.", "2026-01-01");
+        old.pinned = true;
+        let new = claim("n", "The user is allergic to cats now.", "2026-03-10");
+        let text = "The user used to like cats and is allergic to cats since 2026-03-10.";
+        assert!(veto(&verdict(Relation::StateChange, ("The user", "The user"), text), &new, &old).is_some());
+    }
+}

@@ -1,0 +1,362 @@
+//! The dream log: what the operator reads at breakfast. Markdown, most important first, every number adds up.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, TimeZone};
+
+use super::{Created, DreamReport, Faded, Joined, Kept, Shown, Status, Strengthened};
+use crate::state::journal::Fate;
+
+/// Renders the log. `started` is the start in the operator's time zone.
+pub fn dream_log<Tz: TimeZone>(report: &DreamReport, started: &DateTime<Tz>) -> String
+where
+    Tz::Offset: std::fmt::Display,
+{
+    let mut log = format!("# Dream log {}\n\n", started.format("%Y-%m-%d %H:%M"));
+    opening(&mut log, report);
+    questions(&mut log, report);
+    created(&mut log, &report.created);
+    strengthened(&mut log, &report.strengthened);
+    joined(&mut log, &report.joined);
+    kept(&mut log, &report.kept);
+    faded(&mut log, report);
+    left_over(&mut log, report);
+    fates(&mut log, report);
+    notes(&mut log, report);
+    cost(&mut log, report, started);
+    log
+}
+
+// Writing to a String cannot fail; the macro keeps that in one place.
+macro_rules! line {
+    ($log:expr, $($arg:tt)*) => { writeln!($log, $($arg)*).expect("a string takes every line") };
+}
+
+fn opening(log: &mut String, report: &DreamReport) {
+    let words = match report.status {
+        Status::Failed => "**Something failed; what was settled is saved, the rest waits.**",
+        Status::NothingNew => "A quiet night: there was nothing new, and nothing changed.",
+        Status::DryRun => "A dry run: this is what the night would do. Nothing is changed.",
+        Status::Done | Status::NotDue => "The night is done.",
+    };
+    line!(log, "{words}");
+    if let Some(why) = &report.failure {
+        line!(log, "\n> {why}");
+    }
+    if let Some(why) = &report.limit {
+        line!(log, "\n> {why}");
+    }
+    let (before, after) = report.live;
+    let change = i64::try_from(after).unwrap_or(0) - i64::try_from(before).unwrap_or(0);
+    line!(log, "\n| | |\n|---|---|");
+    line!(log, "| memories | {before} → {after} ({change:+}) |");
+    line!(
+        log,
+        "| read | {} of {} |",
+        counted(report.chunks, "chunk"),
+        counted(report.episodes.len(), "episode")
+    );
+    let rem = &report.rem;
+    line!(log, "| new | {} |", report.created.len());
+    line!(log, "| said again | {} |", report.strengthened.len());
+    line!(
+        log,
+        "| merged, consolidated, duplicates | {}, {}, {} |",
+        rem.merged,
+        rem.consolidated,
+        rem.reinforced
+    );
+    line!(log, "| kept both (by veto) | {} ({}) |", rem.kept_both, rem.vetoed);
+    line!(log, "| recalled, decayed, faded | {}, {}, {} |", rem.recalled, rem.decayed, rem.faded);
+    if report.cost.language == crate::providers::extractive::NAME {
+        line!(
+            log,
+            "\nNo language model was used: memories are sentences of the episodes, chosen by rules (extractive)."
+        );
+    }
+}
+
+fn questions(log: &mut String, report: &DreamReport) {
+    if report.questions.is_empty() {
+        return;
+    }
+    line!(log, "\n## To confirm\n\nKept as they are until somebody decides (`queues/review.jsonl`):\n");
+    for question in &report.questions {
+        line!(log, "- {}", one_line(question));
+    }
+}
+
+fn created(log: &mut String, created: &[Created]) {
+    if created.is_empty() {
+        return;
+    }
+    line!(log, "\n## New\n");
+    for new in created {
+        let memory = &new.memory;
+        line!(log, "- {}", one_line(&memory.text));
+        let worded =
+            if new.worded_by == "verbatim" { ", verbatim: the model's wording failed the check" } else { "" };
+        line!(
+            log,
+            "  <br>`{}` {} · importance {:.2}{worded} · from {}",
+            short(memory),
+            memory.category,
+            memory.importance,
+            sources(&memory.sources)
+        );
+    }
+}
+
+fn strengthened(log: &mut String, strengthened: &[Strengthened]) {
+    if strengthened.is_empty() {
+        return;
+    }
+    line!(log, "\n## Said again\n");
+    for again in strengthened {
+        let back = if again.revived { " **came back from the archive**" } else { "" };
+        line!(log, "- {}{back}", one_line(&again.memory.text));
+        line!(
+            log,
+            "  <br>`{}` by “{}” · similarity {:.2} · from {}",
+            short(&again.memory),
+            one_line(&again.said),
+            again.similarity,
+            sources(&again.sources)
+        );
+    }
+}
+
+fn joined(log: &mut String, joined: &[Joined]) {
+    let (duplicates, merges): (Vec<&Joined>, Vec<&Joined>) =
+        joined.iter().partition(|j| j.relation == "duplicate");
+    if !merges.is_empty() {
+        line!(log, "\n## Merged and consolidated\n");
+    }
+    for join in merges {
+        for after in &join.after {
+            line!(log, "- **{}**", one_line(&after.text));
+            line!(
+                log,
+                "  <br>`{}` {} · similarity {:.2} · {}",
+                short(after),
+                join.relation,
+                join.similarity,
+                one_line(&join.reason)
+            );
+        }
+        for before in &join.before {
+            let from = if before.sources.is_empty() {
+                String::new()
+            } else {
+                format!(" · from {}", sources(&before.sources))
+            };
+            line!(
+                log,
+                "  - before: {} (`{}`, {}{from})",
+                one_line(&before.text),
+                short(before),
+                before.said_on
+            );
+        }
+        let ids = join.before.iter().map(|before| format!("`dreamer restore {}`", before.id));
+        line!(log, "  - the way back: {}", ids.collect::<Vec<_>>().join(", "));
+    }
+    if duplicates.is_empty() {
+        return;
+    }
+    line!(log, "\n## Duplicates\n");
+    for join in duplicates {
+        let (before, after) = (join.before.first(), join.after.first());
+        let text = |shown: Option<&Shown>| shown.map(|s| one_line(&s.text)).unwrap_or_default();
+        line!(log, "- {} (stays)", text(after));
+        line!(
+            log,
+            "  - left: {} · similarity {:.2} · {}",
+            text(before),
+            join.similarity,
+            one_line(&join.reason)
+        );
+        line!(
+            log,
+            "  - the way back: `dreamer restore {}`",
+            before.map(|b| b.id.as_str()).unwrap_or_default()
+        );
+    }
+}
+
+fn kept(log: &mut String, kept: &[Kept]) {
+    if kept.is_empty() {
+        return;
+    }
+    line!(log, "\n## Kept both, against the judge\n");
+    for pair in kept {
+        line!(log, "- {} / {}", one_line(&pair.new), one_line(&pair.old));
+        line!(
+            log,
+            "  - similarity {:.2} · {} · **{}**",
+            pair.similarity,
+            one_line(&pair.reason),
+            one_line(pair.veto.as_deref().unwrap_or(""))
+        );
+    }
+}
+
+fn faded(log: &mut String, report: &DreamReport) {
+    if report.faded.is_empty() && report.waiting.fading == 0 {
+        return;
+    }
+    line!(log, "\n## Faded\n");
+    for Faded { memory, importance } in &report.faded {
+        line!(log, "- {} (importance {importance:.2})", one_line(&memory.text));
+        line!(log, "  - the way back: `dreamer restore {}`", memory.id);
+    }
+    if report.waiting.fading > 0 {
+        line!(
+            log,
+            "\n{} more are below the threshold and wait: the loss budget of tonight or of the last 30 days is used up.",
+            report.waiting.fading
+        );
+    }
+}
+
+fn left_over(log: &mut String, report: &DreamReport) {
+    let waiting = &report.waiting;
+    let groups = report
+        .groups
+        .iter()
+        .filter(|g| matches!(g.fate, Fate::HeldBack | Fate::PassedOver | Fate::PendingReview));
+    let groups: Vec<_> = groups.collect();
+    let later = waiting.rows + waiting.merging + waiting.days + waiting.unreadable + waiting.conflicts;
+    if groups.is_empty() && later == 0 {
+        return;
+    }
+    line!(log, "\n## Waiting\n");
+    for group in groups {
+        let what = match group.fate {
+            Fate::HeldBack => "held back until the next night",
+            Fate::PassedOver => "passed over, kept as raw text",
+            _ => "a person is asked",
+        };
+        line!(log, "- {} {what}: {}", counted(group.count, "chunk"), one_line(&group.why));
+        line!(
+            log,
+            "  <br>{}{}",
+            group.places.join(", "),
+            if group.count > group.places.len() { ", …" } else { "" }
+        );
+    }
+    for (count, what) in [
+        (waiting.days, "day(s) of episodes wait: MAX_EPISODES_PER_RUN is reached"),
+        (waiting.rows, "memories were seen for the first time or changed and are compared on later nights"),
+        (waiting.conflicts, "memories have an open conflict that a later night takes up"),
+        (
+            waiting.unreadable,
+            "replies of the judge could not be read: both memories are kept, the pair stays open",
+        ),
+        (waiting.merging, "memories could not leave by merging: the loss budget of the night is used up"),
+    ] {
+        if count > 0 {
+            line!(log, "- {count} {what}");
+        }
+    }
+}
+
+fn fates(log: &mut String, report: &DreamReport) {
+    if report.chunks == 0 {
+        return;
+    }
+    line!(log, "\n## What became of the {}\n", counted(report.chunks, "chunk"));
+    line!(log, "| fate | chunks |\n|---|---|");
+    for (fate, count) in &report.fates {
+        line!(log, "| {} | {count} |", fate.as_str().replace('_', " "));
+    }
+    line!(log, "| **all** | **{}** |", report.fates.values().sum::<usize>());
+    let quiet =
+        report.groups.iter().filter(|g| matches!(g.fate, Fate::Noise | Fate::RawOnly | Fate::Excluded));
+    for group in quiet {
+        line!(log, "\n{} {}: {}", group.count, group.fate.as_str().replace('_', " "), one_line(&group.why));
+    }
+    if !report.archived_episodes.is_empty() {
+        line!(
+            log,
+            "\n{} moved to the archive: {}",
+            counted(report.archived_episodes.len(), "episode"),
+            report.archived_episodes.join(", ")
+        );
+    }
+}
+
+fn notes(log: &mut String, report: &DreamReport) {
+    if report.first_seen == 0
+        && report.settled_by_rules == 0
+        && report.warnings.is_empty()
+        && report.fading.is_empty()
+    {
+        return;
+    }
+    line!(log, "\n## Notes\n");
+    if report.first_seen > 0 {
+        line!(
+            log,
+            "- {} memories were seen for the first time: their clock of forgetting starts tonight",
+            report.first_seen
+        );
+    }
+    if report.settled_by_rules > 0 {
+        line!(log, "- {} pairs of memories were settled by rules, without a model", report.settled_by_rules);
+    }
+    for (agent, why) in &report.fading {
+        line!(log, "- memories of `{agent}` do not fade: {why}");
+    }
+    for warning in &report.warnings {
+        line!(log, "- {}", one_line(warning));
+    }
+}
+
+fn cost<Tz: TimeZone>(log: &mut String, report: &DreamReport, started: &DateTime<Tz>)
+where
+    Tz::Offset: std::fmt::Display,
+{
+    let cost = &report.cost;
+    line!(log, "\n---\n");
+    line!(
+        log,
+        "Run `{}` · {} · {} · embeddings: {} · language: {} · {} model requests, {} tokens in, {} out · {:.1} s",
+        report.run,
+        report.mode,
+        started.format("%Y-%m-%d %H:%M:%S %Z"),
+        cost.embedding,
+        cost.language,
+        cost.calls,
+        cost.input_tokens,
+        cost.output_tokens,
+        report.elapsed_ms as f64 / 1000.0
+    );
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn short(memory: &Shown) -> &str {
+    memory.id.get(..8).unwrap_or(&memory.id)
+}
+
+fn sources(sources: &[String]) -> String {
+    const FEW: usize = 4;
+    let more = if sources.len() > FEW { format!(" and {} more", sources.len() - FEW) } else { String::new() };
+    format!("{}{more}", sources.iter().take(FEW).cloned().collect::<Vec<_>>().join(", "))
+}
+
+/// Memory text in a list item: one line, and nothing in it that markdown or an alert would read as markup.
+fn one_line(text: &str) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut safe = String::with_capacity(joined.len());
+    for c in joined.chars() {
+        if matches!(c, '<' | '>' | '|' | '`' | '*' | '_' | '[' | ']' | '#' | '\\') {
+            safe.push('\\');
+        }
+        safe.push(c);
+    }
+    safe
+}
