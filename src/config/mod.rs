@@ -257,7 +257,7 @@ impl Config {
 impl OpenAi {
     /// Whether the server is on this machine.
     pub fn is_loopback(&self) -> bool {
-        address::is_loopback(address::host(&self.base_url))
+        crate::privacy::is_loopback(&self.base_url)
     }
 
     /// Whether the server is OpenAI's own.
