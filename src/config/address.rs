@@ -1,5 +1,5 @@
-//! Addresses of servers, as far as settings are concerned: their plain form, their host, whether they are this machine.
-//! Talking to them is the providers' work.
+//! Addresses of servers, as far as settings are concerned: their plain form and their host.
+//! Whether one is this machine is `privacy`'s to say; talking to them is the providers' work.
 
 /// `http(s)://host[:port][/path]`; without a path it gets `/v1`, a trailing slash goes.
 pub(crate) fn normalise(value: &str) -> Result<String, String> {
@@ -31,13 +31,6 @@ pub(crate) fn host(url: &str) -> &str {
         Some(ipv6) => ipv6.split(']').next().unwrap_or_default(),
         None => authority.split(':').next().unwrap_or_default(),
     }
-}
-
-/// Whether a host is this machine.
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let is_localhost =
-        host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
-    is_localhost || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Whether an address carries a user or a password.

@@ -6,6 +6,7 @@ pub(crate) mod address;
 mod layers;
 mod resolve;
 mod show;
+mod value;
 mod variables;
 
 use std::fmt;
@@ -256,7 +257,7 @@ impl Config {
 impl OpenAi {
     /// Whether the server is on this machine.
     pub fn is_loopback(&self) -> bool {
-        address::is_loopback(address::host(&self.base_url))
+        crate::privacy::is_loopback(&self.base_url)
     }
 
     /// Whether the server is OpenAI's own.
@@ -297,6 +298,14 @@ impl fmt::Display for Problem {
     }
 }
 
+/// One problem on the same line, several each on a line of its own.
+fn lines_of(problems: &[Problem]) -> String {
+    match problems {
+        [one] => one.to_string(),
+        several => several.iter().map(|problem| format!("\n  {problem}")).collect(),
+    }
+}
+
 /// Why the settings cannot be used. Every one of these is exit 78.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -327,7 +336,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// Values that do not parse or are out of range: all of them.
-    #[error("use the settings: {}", problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("use the settings: {}", lines_of(problems))]
     Invalid {
         /// One a value.
         problems: Vec<Problem>,

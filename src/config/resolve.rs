@@ -1,17 +1,18 @@
 //! From raw values to a checked [`Config`]: what every variable may be, and what it is when nobody sets it.
 //! All bad values are reported at once.
 
-use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-use chrono::NaiveTime;
 use chrono_tz::Tz;
-use secrecy::SecretString;
 
+use super::value::{
+    api_key, builtin_model, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii, min_new,
+    share, text, timezone, whole, window,
+};
 use super::{
-    Config, ConfigError, EmbeddingProvider, Fade, Layers, LlmProvider, MaskPii, OpenAi, Origin, Problem,
-    Setting, VARIABLES, address, variable,
+    Config, ConfigError, EmbeddingProvider, Layers, OpenAi, Origin, Problem, Setting, VARIABLES, address,
+    variable,
 };
 use crate::providers::thresholds_of;
 
@@ -78,7 +79,7 @@ impl Reader<'_> {
             llm_provider: self.take("DREAMER_LLM_PROVIDER", llm_provider),
             builtin_model,
             openai: self.openai(embedding_model),
-            embedding_dim: self.take_optional("DREAMER_EMBEDDING_DIM", |v| number(v, 1..=65_536)),
+            embedding_dim: self.take_optional("DREAMER_EMBEDDING_DIM", |v| whole(v, 1..=65_536)),
             cluster_similarity: self.similarity("CLUSTER_SIMILARITY", &model, of_model.map(|t| t.cluster)),
             dedup_similarity: self.similarity("DEDUP_SIMILARITY", &model, of_model.map(|t| t.duplicate)),
             contradiction_similarity: self.similarity(
@@ -87,13 +88,13 @@ impl Reader<'_> {
                 of_model.map(|t| t.related),
             ),
             decay_rate: self.take("IMPORTANCE_DECAY_RATE", decay_rate),
-            fade_threshold: self.take("SOFT_DELETE_THRESHOLD", |v| number(v, 0.0..=1.0)),
+            fade_threshold: self.take("SOFT_DELETE_THRESHOLD", share),
             fade: self.take("DREAMER_FADE", fade),
-            max_episode_days: self.take("MAX_EPISODES_PER_RUN", |v| number(v, 1..=36_500)),
-            max_new_memories: self.take("MAX_NEW_MEMORIES", |v| number(v, 1..=100_000)),
-            max_calls: self.take("DREAMER_MAX_CALLS", |v| number(v, 1..=1_000_000)),
-            max_minutes: self.take("DREAMER_MAX_MINUTES", |v| number(v, 1..=1_440)),
-            concurrency: self.take("DREAMER_CONCURRENCY", |v| number(v, 1..=64)),
+            max_episode_days: self.take("MAX_EPISODES_PER_RUN", |v| whole(v, 1..=36_500)),
+            max_new_memories: self.take("MAX_NEW_MEMORIES", |v| whole(v, 1..=100_000)),
+            max_calls: self.take("DREAMER_MAX_CALLS", |v| whole(v, 1..=1_000_000)),
+            max_minutes: self.take("DREAMER_MAX_MINUTES", |v| whole(v, 1..=1_440)),
+            concurrency: self.take("DREAMER_CONCURRENCY", |v| whole(v, 1..=64)),
             agent: self.take("DREAMER_AGENT", text),
             owner: self.take_optional("DREAMER_OWNER", list).unwrap_or_default(),
             timezone: self.timezone(),
@@ -194,7 +195,7 @@ impl Reader<'_> {
     }
 
     fn similarity(&mut self, name: &'static str, model: &str, of_model: Option<f32>) -> Option<f32> {
-        let set = self.take_optional(name, |v| number(v, 0.0..=1.0));
+        let set = self.take_optional(name, share);
         if let (None, Some(value), Some(setting)) =
             (set, of_model, self.settings.iter_mut().find(|s| s.name == name && s.value.is_none()))
         {
@@ -279,114 +280,11 @@ fn folder(value: &str, layers: &Layers) -> Result<PathBuf, String> {
     }
 }
 
-fn text(value: &str) -> Result<String, String> {
-    if value.chars().any(char::is_control) {
-        return Err("must be one line without control characters".into());
-    }
-    Ok(value.to_string())
-}
-
-fn list(value: &str) -> Result<Vec<String>, String> {
-    let value = text(value)?;
-    Ok(value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_string).collect())
-}
-
-fn api_key(value: &str) -> Result<SecretString, String> {
-    if value.chars().all(|c| c.is_ascii_graphic()) {
-        Ok(SecretString::from(value.to_string()))
-    } else {
-        Err("must be one word of plain ASCII characters (its value is not shown)".into())
-    }
-}
-
-fn number<T: FromStr + PartialOrd + std::fmt::Display>(
-    value: &str,
-    range: RangeInclusive<T>,
-) -> Result<T, String> {
-    // `contains` is false for NaN.
-    value.parse().ok().filter(|n| range.contains(n)).ok_or_else(|| {
-        let kind = if value.contains('.') || std::any::type_name::<T>().starts_with('f') {
-            "number"
-        } else {
-            "whole number"
-        };
-        format!("must be a {kind} from {} to {}", range.start(), range.end())
-    })
-}
-
-fn decay_rate(value: &str) -> Result<f64, String> {
-    number(value, 0.0..=1.0)
-        .ok()
-        .filter(|rate| *rate < 1.0)
-        .ok_or_else(|| "must be a number from 0 to below 1, a share lost a day, such as 0.05".into())
-}
-
-/// One of the words in `all`; `later` are known names that other versions have.
-fn one_of<T: Copy>(value: &str, all: &[(&str, T)], later: &[&str]) -> Result<T, String> {
-    if let Some((_, found)) = all.iter().find(|(word, _)| word.eq_ignore_ascii_case(value)) {
-        return Ok(*found);
-    }
-    let words = all.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-    match later.iter().find(|word| word.eq_ignore_ascii_case(value)) {
-        Some(word) => Err(format!("is not in this version yet ({word}); it has: {words}")),
-        None => Err(format!("must be one of: {words}")),
-    }
-}
-
-fn embedding_provider(value: &str) -> Result<EmbeddingProvider, String> {
-    let all = [("openai", EmbeddingProvider::OpenAi), ("builtin", EmbeddingProvider::Builtin)];
-    one_of(value, &all, &["ollama", "sentence-transformers"])
-}
-
-fn llm_provider(value: &str) -> Result<LlmProvider, String> {
-    let all = [("openai", LlmProvider::OpenAi), ("extractive", LlmProvider::Extractive)];
-    one_of(value, &all, &["ollama", "anthropic", "minimax"])
-}
-
-fn builtin_model(value: &str) -> Result<String, String> {
-    one_of(value, &[("lexical", "lexical")], &[]).map(str::to_string)
-}
-
-fn fade(value: &str) -> Result<Fade, String> {
-    one_of(value, &[("auto", Fade::Auto), ("on", Fade::On), ("off", Fade::Off)], &[])
-}
-
-fn mask_pii(value: &str) -> Result<MaskPii, String> {
-    one_of(
-        value,
-        &[("external", MaskPii::External), ("always", MaskPii::Always), ("never", MaskPii::Never)],
-        &[],
-    )
-}
-
-fn timezone(value: &str) -> Result<Tz, String> {
-    Tz::from_str(value).map_err(|_| "must be an IANA time zone, such as Europe/Berlin or UTC".into())
-}
-
-fn window(value: &str) -> Result<Option<(NaiveTime, NaiveTime)>, String> {
-    if value.eq_ignore_ascii_case("off") {
-        return Ok(None);
-    }
-    let time = |text: &str| NaiveTime::parse_from_str(text.trim(), "%H:%M").ok();
-    value
-        .split_once('-')
-        .and_then(|(start, end)| Some((time(start)?, time(end)?)))
-        .filter(|(start, end)| start != end)
-        .map(Some)
-        .ok_or_else(|| "must be HH:MM-HH:MM with two different times, such as 01:00-05:00, or off".into())
-}
-
-fn min_new(value: &str) -> Result<Option<usize>, String> {
-    if value.eq_ignore_ascii_case("off") {
-        return Ok(None);
-    }
-    number(value, 1..=1_000_000).map(Some).map_err(|allowed| format!("{allowed}, or off"))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use chrono::NaiveTime;
     use secrecy::ExposeSecret;
 
     fn resolve(values: &[(&str, &str)]) -> Result<(Config, Vec<Setting>), ConfigError> {

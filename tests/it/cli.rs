@@ -401,4 +401,26 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+
+    let mut child = place.command(&["config"], &[("DREAMER_HOEM", "warned of")]).spawn().unwrap();
+    drop(child.stderr.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).starts_with("DREAMER_HOME"), "the work goes on");
+}
+
+#[test]
+fn every_command_in_the_readme_is_one_that_the_program_has() {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let in_table = readme.lines().filter_map(|line| line.strip_prefix("| `dreamer")?.split('`').next());
+    let in_blocks = readme.lines().filter_map(|line| line.strip_prefix("dreamer")?.split('#').next());
+    let place = Place::new();
+    let mut count = 0;
+    for line in in_table.chain(in_blocks) {
+        let line = line.replace(['[', ']'], "");
+        let args: Vec<&str> = line.split_whitespace().chain(["--help"]).collect();
+        assert_eq!(place.run(&args, &[]).status.code(), Some(0), "dreamer{line}");
+        count += 1;
+    }
+    assert!(count > 10, "only {count} commands were found");
 }

@@ -21,6 +21,9 @@ pub(crate) fn start(verbose: bool) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && !no_color)
+        // A reader of stderr that goes away (`2>&1 | head`) must not end the night: the default complains with a
+        // panic.
+        .log_internal_errors(false)
         .event_format(Plain)
         .init();
 }

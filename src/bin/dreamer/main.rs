@@ -6,6 +6,8 @@ mod logging;
 mod memories;
 mod night;
 mod output;
+mod restore;
+mod search;
 
 use std::process::ExitCode;
 
@@ -51,7 +53,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
         Some(Other::Setup { .. }) => Ok(0),
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
-        Some(Other::Restore { id }) => memories::restore(&config, &id).await,
+        Some(Other::Restore { id }) => restore::bring_back(&config, &id).await,
         Some(Other::Config { json }) => show_config(&settings, json),
     }
 }

@@ -1,27 +1,21 @@
-//! `dreamer memories` and `dreamer restore`: looking into the memories, and the way back.
+//! `dreamer memories list` and `show`: looking into the memories, live and archived.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::time::Instant;
 
 use chrono::{DateTime, NaiveDate, Utc};
-use dreamer::config::{Config, EmbeddingProvider};
-use dreamer::memory::{Archived, Memory, Partition, Similarity, Trace};
-use dreamer::privacy::Privacy;
-use dreamer::providers::budget::{Budget, Limits};
-use dreamer::providers::openai::OpenAiEmbedder;
-use dreamer::providers::{Embedder, local};
-use dreamer::restore::{self, Restored};
-use dreamer::store::{Query, Store, StoreError};
+use dreamer::config::Config;
+use dreamer::memory::{Archived, Memory, Similarity, Trace};
+use dreamer::store::{Store, StoreError};
 use serde_json::{Map, Value, json};
 
 use crate::args::Look;
 use crate::failure::{Failure, print};
 use crate::output;
+use crate::search::search;
 
 /// What people are told about how much a memory matters.
-fn tier(importance: f64) -> &'static str {
+pub(crate) fn tier(importance: f64) -> &'static str {
     match importance {
         i if i >= 0.8 => "core",
         i if i >= 0.4 => "active",
@@ -84,13 +78,13 @@ fn by_importance(mut memories: Vec<Memory>) -> Vec<Memory> {
 }
 
 /// When memories were said, as far as it is known, else when they were written.
-struct Dates<'a> {
+pub(crate) struct Dates<'a> {
     config: &'a Config,
     traces: HashMap<String, Trace>,
 }
 
 impl<'a> Dates<'a> {
-    async fn read(config: &'a Config, store: &Store) -> Result<Self, Failure> {
+    pub(crate) async fn read(config: &'a Config, store: &Store) -> Result<Self, Failure> {
         let traces = store.traces().await?;
         if !traces.unreadable.is_empty() {
             tracing::warn!("the traces of {} memories cannot be read", traces.unreadable.len());
@@ -115,7 +109,7 @@ impl<'a> Dates<'a> {
 }
 
 /// Memories as a table for people, each with a word for its standing; `similar` stands first where it is given.
-fn listing(rows: Vec<(&Memory, &str)>, dates: &Dates<'_>, similar: &[Similarity]) -> String {
+pub(crate) fn listing(rows: Vec<(&Memory, &str)>, dates: &Dates<'_>, similar: &[Similarity]) -> String {
     if rows.is_empty() {
         return "no memories\n".to_string();
     }
@@ -151,7 +145,7 @@ fn short_id(id: &str) -> &str {
     id.char_indices().nth(8).map_or(id, |(end, _)| &id[..end])
 }
 
-async fn rows_by_id(
+pub(crate) async fn rows_by_id(
     store: &Store,
     ids: Option<&[String]>,
 ) -> Result<HashMap<String, Map<String, Value>>, StoreError> {
@@ -159,7 +153,7 @@ async fn rows_by_id(
     Ok(rows.into_iter().filter_map(|row| Some((row.get("id")?.as_str()?.to_string(), row))).collect())
 }
 
-fn with_tier(mut row: Map<String, Value>, memory: &Memory) -> Value {
+pub(crate) fn with_tier(mut row: Map<String, Value>, memory: &Memory) -> Value {
     row.insert("tier".into(), json!(tier(memory.importance)));
     Value::Object(row)
 }
@@ -174,7 +168,7 @@ fn archived_json(archived: &Archived) -> Value {
     })
 }
 
-fn print_lines(rows: impl Iterator<Item = Value>) -> Result<u8, Failure> {
+pub(crate) fn print_lines(rows: impl Iterator<Item = Value>) -> Result<u8, Failure> {
     print(&rows.fold(String::new(), |mut lines, row| {
         let _ = writeln!(lines, "{row}");
         lines
@@ -312,104 +306,4 @@ fn known_of(trace: &Trace, dates: &Dates<'_>) -> Vec<(&'static str, String)> {
 /// Without control characters, which a terminal would obey; line breaks stay.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
-}
-
-async fn search(config: &Config, store: &Store, text: &str, limit: u16, json: bool) -> Result<u8, Failure> {
-    let memories = store.rows(&config.agent).await?.memories;
-    let vector = embed(config, text).await?;
-    let agents: BTreeSet<&String> = memories.iter().map(|memory| &memory.partition.agent).collect();
-    let partitions: BTreeSet<&Partition> = memories
-        .iter()
-        .map(|memory| &memory.partition)
-        .filter(|partition| agents.len() == 1 || partition.agent == config.agent)
-        .collect();
-    let queries: Vec<Query> = partitions
-        .into_iter()
-        .map(|partition| Query { vector: vector.clone(), partition: partition.clone(), exclude: None })
-        .collect();
-    let limit = usize::from(limit);
-    let mut near: Vec<_> = store
-        .neighbours(&queries, Similarity(-1.0), limit, &config.agent)
-        .await?
-        .into_iter()
-        .flatten()
-        .collect();
-    near.sort_by(|a, b| b.similarity.0.total_cmp(&a.similarity.0).then_with(|| a.id.cmp(&b.id)));
-    near.truncate(limit);
-    let by_id: HashMap<&String, &Memory> = memories.iter().map(|memory| (&memory.id, memory)).collect();
-    let found: Vec<(&Memory, Similarity)> =
-        near.iter().filter_map(|n| Some((*by_id.get(&n.id)?, n.similarity))).collect();
-    if json {
-        let ids: Vec<String> = found.iter().map(|(memory, _)| memory.id.clone()).collect();
-        let mut rows = rows_by_id(store, Some(&ids)).await?;
-        return print_lines(found.iter().filter_map(|(memory, similarity)| {
-            let mut row = with_tier(rows.remove(&memory.id)?, memory);
-            row["similarity"] = json!(similarity);
-            Some(row)
-        }));
-    }
-    let dates = Dates::read(config, store).await?;
-    let similar: Vec<Similarity> = found.iter().map(|(_, similarity)| *similarity).collect();
-    let rows = found.iter().map(|(memory, _)| (*memory, tier(memory.importance))).collect();
-    print(&listing(rows, &dates, &similar))?;
-    Ok(0)
-}
-
-/// The vector of a question, by the embedder that the night would use.
-async fn embed(config: &Config, text: &str) -> Result<Vec<f32>, Failure> {
-    config.check_embedder()?;
-    let beyond = config.embedding_provider == EmbeddingProvider::OpenAi && !config.openai.is_loopback();
-    let outbound = Privacy::new(config.mask_pii, beyond).to_embed(text);
-    if outbound.as_str().trim().is_empty() {
-        return Err(Failure::Memory("nothing to look for: the text is empty".into()));
-    }
-    let limits = Limits::new(config.max_calls, config.max_minutes, config.concurrency, Instant::now());
-    let embedder = embedder(config, Budget::new(limits))?;
-    let vectors = embedder.embed(&[outbound]).await?;
-    Ok(vectors.into_iter().next().unwrap_or_default())
-}
-
-fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder>, Failure> {
-    let openai = &config.openai;
-    match config.embedding_provider {
-        EmbeddingProvider::OpenAi => Ok(Box::new(OpenAiEmbedder::new(
-            &openai.base_url,
-            openai.api_key.clone(),
-            &openai.embedding_model,
-            config.embedding_dim,
-            budget,
-        )?)),
-        EmbeddingProvider::Builtin => {
-            local::open(&config.builtin_model).map_err(|error| Failure::Memory(format!("could not {error}")))
-        }
-    }
-}
-
-/// Brings one archived memory back and says what that means.
-pub(crate) async fn restore(config: &Config, id: &str) -> Result<u8, Failure> {
-    let today = Utc::now().with_timezone(&config.timezone).date_naive();
-    let restored = restore::restore(config, id, today).await?;
-    print(&told(&restored))?;
-    Ok(0)
-}
-
-fn told(restored: &Restored) -> String {
-    let memory = &restored.memory;
-    let mut text = format!(
-        "restored  {}  {}\n          it was {} in run {}; its importance is {:.2}, and forgetting starts anew today\n",
-        memory.id,
-        output::shorten(&memory.text, output::columns().saturating_sub(50).max(30)),
-        restored.reason.as_str(),
-        restored.run,
-        memory.importance
-    );
-    if let Some(successor) = &restored.successor {
-        let _ = writeln!(
-            text,
-            "          {} still carries its content too: {}",
-            successor.id,
-            output::shorten(&successor.text, output::columns().saturating_sub(70).max(30))
-        );
-    }
-    text
 }

@@ -1,7 +1,7 @@
 //! How things are laid out for people: columns, widths, dates. Pure, but for the one line of complaint on stderr.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use dreamer::setup::Report;
@@ -101,9 +101,11 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The width to fit tables into: the terminal's, as far as it says.
+/// The width to fit a line into: what the terminal says, else a usual one; no limit where no terminal reads it.
 pub(crate) fn columns() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|c| *c >= 60).unwrap_or(120)
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|c| *c >= 40);
+    let usual = if std::io::stdout().is_terminal() { 120 } else { 1_000_000 };
+    told.unwrap_or(usual)
 }
 
 #[cfg(test)]

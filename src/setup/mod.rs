@@ -2,18 +2,20 @@
 //! example episodes of today. Safe to repeat: what exists is left as it is and said.
 //! Never reads or prints a key.
 
+mod example;
+mod settings;
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
-use crate::config::{Config, ConfigError, EnvFile, Layers, Origin, VARIABLES, Variable, expand};
+use self::example::{make_examples, refuse_real_home};
+use self::settings::{choices, make_env_file, with_choices};
+use crate::config::{Config, ConfigError, Layers, Origin, warnings};
 use crate::error::Error;
 use crate::store::{Created, Store, StoreError};
-
-/// The settings file that is written into a home: the shipped template.
-const TEMPLATE: &str = include_str!("../.env.example");
 
 /// The folders of a home.
 const FOLDERS: [&str; 10] = [
@@ -28,20 +30,6 @@ const FOLDERS: [&str; 10] = [
     "state",
     "workspace",
 ];
-
-/// The example episodes: the end of the file's name, and its text with `{at}` and `{agent}` left open.
-const EXAMPLES: [(&str, &str); 3] = [
-    ("dreamer-example-1.md", include_str!("../examples/episodes/session-1.md")),
-    ("dreamer-example-2.md", include_str!("../examples/episodes/session-2.md")),
-    ("dreamer-example-note.md", include_str!("../examples/episodes/note.md")),
-];
-
-/// What a person sets to choose an embedder.
-const EMBEDDER: [&str; 4] =
-    ["DREAMER_EMBEDDING_PROVIDER", "OPENAI_BASE_URL", "OPENAI_EMBEDDING_MODEL", "OPENAI_API_KEY"];
-/// What a person sets to choose a language model.
-const LANGUAGE_MODEL: [&str; 4] =
-    ["DREAMER_LLM_PROVIDER", "OPENAI_BASE_URL", "OPENAI_LLM_MODEL", "OPENAI_API_KEY"];
 
 /// Whether setup adds the example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +111,7 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
         home: config.home.clone(),
         must_name_home: matches!(layers.get("DREAMER_HOME"), Some((_, Origin::Flag))),
         env_file: layers.env_file.clone(),
+        warnings: warnings(&layers, &config),
         ..Report::default()
     };
     make_folders(&config, &mut report)?;
@@ -136,65 +125,6 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
         other => other.to_string(),
     });
     Ok(report)
-}
-
-/// What goes into the home's settings file: what the environment of this setup says and the next night's may not, so
-/// that it uses the same models and folders; for the example, models that need nothing where none were chosen.
-fn choices(layers: &Layers, example: Example) -> Vec<(&'static str, String)> {
-    let mut choices = kept(layers);
-    if example == Example::No || layers.env_file.is_some() {
-        return choices;
-    }
-    // A key that happens to be in the environment is not a choice: the example sends nothing anywhere.
-    let is_chosen = |name: &&str| match layers.get(name) {
-        Some((_, Origin::Environment)) => *name != "OPENAI_API_KEY",
-        found => found.is_some(),
-    };
-    let is_builtin = match layers.get("DREAMER_EMBEDDING_PROVIDER") {
-        Some((provider, _)) => provider.eq_ignore_ascii_case("builtin"),
-        None if EMBEDDER.iter().any(is_chosen) => false,
-        None => {
-            choices.push(("DREAMER_EMBEDDING_PROVIDER", "builtin".to_string()));
-            true
-        }
-    };
-    if is_builtin && layers.get("DREAMER_BUILTIN_MODEL").is_none() {
-        choices.push(("DREAMER_BUILTIN_MODEL", "lexical".to_string()));
-    }
-    if !LANGUAGE_MODEL.iter().any(is_chosen) {
-        choices.push(("DREAMER_LLM_PROVIDER", "extractive".to_string()));
-    }
-    choices
-}
-
-/// What the environment says, without secrets and the home itself; paths independent of the working directory.
-fn kept(layers: &Layers) -> Vec<(&'static str, String)> {
-    let is_kept = |variable: &&Variable| !variable.secret && variable.name != "DREAMER_HOME";
-    VARIABLES
-        .iter()
-        .filter(is_kept)
-        .filter_map(|variable| match layers.get(variable.name) {
-            Some((value, Origin::Environment)) => Some((variable.name, value)),
-            _ => None,
-        })
-        .map(|(name, value)| match name {
-            "DREAMER_EPISODES_DIR" | "DREAMER_LANCEDB_URI" if !value.contains("://") => {
-                (name, expand(value, layers).display().to_string())
-            }
-            _ => (name, value.to_string()),
-        })
-        .collect()
-}
-
-/// The layers as the next command will see them: with the home's settings file, if there is none yet.
-fn with_choices(layers: &Layers, choices: &[(&'static str, String)]) -> Layers {
-    let mut layers = layers.clone();
-    let is_read = |path: &PathBuf| layers.env_file.is_none() && !path.exists();
-    if let Some(path) = layers.home().map(|home| home.join(".env")).filter(is_read) {
-        let values = choices.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-        layers.files.push(EnvFile { path, values });
-    }
-    layers
 }
 
 fn dimension(config: &Config, table: Option<&Store>) -> Result<usize, Error> {
@@ -211,20 +141,6 @@ fn dimension(config: &Config, table: Option<&Store>) -> Result<usize, Error> {
             config.embedding_model()
         ),
     })?)
-}
-
-/// Invented episodes must not become memories of a real agent.
-async fn refuse_real_home(config: &Config, table: Option<&Store>) -> Result<(), Error> {
-    let refuse = |why| Err(SetupError::RealHome { home: config.home.clone(), why }.into());
-    if config.has_gateway() {
-        return refuse("its episodes or its database belong to a gateway");
-    }
-    let Some(table) = table else { return Ok(()) };
-    let is_empty = table.rows(&config.agent).await?.memories.is_empty();
-    if !is_empty && example_in(&[&config.episodes_dir, &config.archive_dir()]).is_none() {
-        return refuse("it holds memories already");
-    }
-    Ok(())
 }
 
 fn make_folders(config: &Config, report: &mut Report) -> Result<(), Error> {
@@ -289,81 +205,6 @@ async fn make_table(
     Ok(())
 }
 
-/// Writes the settings file if there is none. It may come to hold keys, so only its owner can read it.
-fn make_env_file(path: &Path, choices: &[(&'static str, String)], report: &mut Report) -> Result<(), Error> {
-    if !create_new(path, &env_file(choices), 0o600)? {
-        report.found(path, ", left as it is");
-        return Ok(());
-    }
-    match choices.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ") {
-        set if set.is_empty() => report.made(path, ", every setting in it commented out"),
-        set => report.made(path, &format!(" with {set}")),
-    }
-    Ok(())
-}
-
-/// The template with the chosen values in their places.
-fn env_file(choices: &[(&str, String)]) -> String {
-    let line = |line: &str| {
-        let name = line.strip_prefix('#').and_then(|rest| rest.split_once('=')).map(|(name, _)| name);
-        match choices.iter().find(|(chosen, _)| Some(*chosen) == name) {
-            Some((name, value)) => format!("{name}={}\n", quote(value)),
-            None => format!("{line}\n"),
-        }
-    };
-    TEMPLATE.lines().map(line).collect()
-}
-
-/// A value as an `.env` file needs it.
-fn quote(value: &str) -> String {
-    if value.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c)) {
-        return value.to_string();
-    }
-    let escaped: String =
-        value.chars().flat_map(|c| if "\\\"$".contains(c) { vec!['\\', c] } else { vec![c] }).collect();
-    format!("\"{escaped}\"")
-}
-
-/// Writes the example episodes, dated today, unless some are here already.
-fn make_examples(config: &Config, now: DateTime<Utc>, report: &mut Report) -> Result<(), Error> {
-    if let Some(path) = example_in(&[&config.episodes_dir, &config.archive_dir()]) {
-        report.found(&path, ", the example; it is not added again");
-        return Ok(());
-    }
-    let today = now.with_timezone(&config.timezone).format("%Y-%m-%d");
-    for (index, (name, text)) in EXAMPLES.iter().enumerate() {
-        let path = config.episodes_dir.join(format!("{today}-{name}"));
-        // The sessions ended one after the other, the last one just now.
-        let ended = now - TimeDelta::minutes(30 * (EXAMPLES.len() - index) as i64);
-        let text = text
-            .replace("{at}", &ended.format("%Y-%m-%d %H:%M:%S").to_string())
-            .replace("{agent}", &config.agent);
-        if create_new(&path, &text, 0o600)? {
-            report.made(&path, "");
-        } else {
-            report.found(&path, ", left as it is");
-        }
-    }
-    Ok(())
-}
-
-/// The first example episode in these folders.
-fn example_in(folders: &[&Path]) -> Option<PathBuf> {
-    let mut found: Vec<PathBuf> = folders
-        .iter()
-        .filter_map(|folder| fs::read_dir(folder).ok())
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.file_name()
-                .and_then(|n| n.to_str())
-                .is_some_and(|n| EXAMPLES.iter().any(|(end, _)| n.ends_with(end)))
-        })
-        .collect();
-    found.sort();
-    found.into_iter().next()
-}
-
 /// Writes a file that does not exist yet; whether it did.
 fn create_new(path: &Path, text: &str, mode: u32) -> Result<bool, SetupError> {
     let failed = |source| SetupError::Create { path: path.to_owned(), source };
@@ -383,9 +224,12 @@ fn create_new(path: &Path, text: &str, mode: u32) -> Result<bool, SetupError> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::settings::{TEMPLATE, env_file};
     use super::*;
+    use crate::config::VARIABLES;
     use crate::memory::{Category, Memory, Partition};
     use crate::store::{Inherit, NewRow};
+    use chrono::TimeDelta;
 
     fn now() -> DateTime<Utc> {
         "2026-03-10T21:30:00Z".parse().unwrap()

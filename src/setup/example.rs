@@ -1,0 +1,72 @@
+//! The example: invented episodes of today for a home of their own. They must not become memories of a real agent.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Report, SetupError, create_new};
+use crate::config::Config;
+use crate::error::Error;
+use crate::store::Store;
+
+/// The example episodes: the end of the file's name, and its text with `{at}` and `{agent}` left open.
+const EXAMPLES: [(&str, &str); 3] = [
+    ("dreamer-example-1.md", include_str!("../../examples/episodes/session-1.md")),
+    ("dreamer-example-2.md", include_str!("../../examples/episodes/session-2.md")),
+    ("dreamer-example-note.md", include_str!("../../examples/episodes/note.md")),
+];
+
+/// Invented episodes must not become memories of a real agent.
+pub(super) async fn refuse_real_home(config: &Config, table: Option<&Store>) -> Result<(), Error> {
+    let refuse = |why| Err(SetupError::RealHome { home: config.home.clone(), why }.into());
+    if config.has_gateway() {
+        return refuse("its episodes or its database belong to a gateway");
+    }
+    let Some(table) = table else { return Ok(()) };
+    let is_empty = table.rows(&config.agent).await?.memories.is_empty();
+    if !is_empty && example_in(&[&config.episodes_dir, &config.archive_dir()]).is_none() {
+        return refuse("it holds memories already");
+    }
+    Ok(())
+}
+
+/// Writes the example episodes, dated today, unless some are here already.
+pub(super) fn make_examples(config: &Config, now: DateTime<Utc>, report: &mut Report) -> Result<(), Error> {
+    if let Some(path) = example_in(&[&config.episodes_dir, &config.archive_dir()]) {
+        report.found(&path, ", the example; it is not added again");
+        return Ok(());
+    }
+    let today = now.with_timezone(&config.timezone).format("%Y-%m-%d");
+    for (index, (name, text)) in EXAMPLES.iter().enumerate() {
+        let path = config.episodes_dir.join(format!("{today}-{name}"));
+        // The sessions ended one after the other, the last one just now.
+        let ended = now - TimeDelta::minutes(30 * (EXAMPLES.len() - index) as i64);
+        let text = text
+            .replace("{at}", &ended.format("%Y-%m-%d %H:%M:%S").to_string())
+            .replace("{agent}", &config.agent);
+        if create_new(&path, &text, 0o600)? {
+            report.made(&path, "");
+        } else {
+            report.found(&path, ", left as it is");
+        }
+    }
+    Ok(())
+}
+
+/// The first example episode in these folders.
+fn example_in(folders: &[&Path]) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.file_name()
+                .and_then(|n| n.to_str())
+                .is_some_and(|n| EXAMPLES.iter().any(|(end, _)| n.ends_with(end)))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
