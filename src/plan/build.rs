@@ -560,7 +560,9 @@ impl<'a> Building<'a> {
     fn record_fates(&mut self) {
         let mut groups: BTreeMap<(Fate, String), Group> = BTreeMap::new();
         for chunk in &self.found.material.chunks {
-            let Some((fate, nights, why)) = self.fates.get(&chunk.digest).cloned() else { continue };
+            // Every chunk has a fate; one that no step settled is tried again, never forgotten.
+            let unsettled = || (Fate::HeldBack, 0, "no step of the night settled it".to_owned());
+            let (fate, nights, why) = self.fates.get(&chunk.digest).cloned().unwrap_or_else(unsettled);
             *self.plan.report.fates.entry(fate).or_default() += 1;
             let record = ChunkRecord {
                 digest: chunk.digest.clone(),
