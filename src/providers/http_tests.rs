@@ -273,6 +273,13 @@ async fn the_key_is_never_shown() {
 }
 
 #[test]
+fn the_own_key_is_removed_whatever_it_looks_like() {
+    let key = Some(SecretString::from("open sesame"));
+    let endpoint = Endpoint::new("http://127.0.0.1:1/v1", key, "small", budget(1)).unwrap();
+    assert_eq!(endpoint.shown("no key open sesame here"), "no key [removed] here");
+}
+
+#[test]
 fn what_looks_like_a_key_is_removed_and_other_words_stay() {
     let endpoint = Endpoint::new("http://127.0.0.1:1/v1", None, "small", budget(1)).unwrap();
     for (said, shown) in [
