@@ -309,10 +309,10 @@ impl<'a> Building<'a> {
             let stored_elsewhere = self.found.compressed.drafts.iter().enumerate().any(|(index, other)| {
                 !self.consumed.contains(&index) && other.draft.chunks.iter().any(|c| c.digest == chunk.digest)
             });
-            if let Some(entry) = self.fates.get_mut(&chunk.digest).filter(|_| !stored_elsewhere) {
-                if entry.0 == Fate::Stored {
-                    *entry = (fate, 0, why.to_owned());
-                }
+            if let Some(entry) =
+                self.fates.get_mut(&chunk.digest).filter(|entry| !stored_elsewhere && entry.0 == Fate::Stored)
+            {
+                *entry = (fate, 0, why.to_owned());
             }
         }
     }

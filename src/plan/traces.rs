@@ -252,7 +252,7 @@ impl<'a> Traces<'a> {
             }
         }
         let mut originals: Vec<_> = older.originals.iter().chain(&newer.originals).collect();
-        originals.sort_by(|a, b| a.said_on.cmp(&b.said_on));
+        originals.sort_by_key(|original| original.said_on);
         for original in originals {
             if !trace.merged_from.contains(&original.id) {
                 trace.merged_from.push(original.id.clone());
