@@ -494,6 +494,7 @@ impl<'a> Building<'a> {
         self.keep_raw();
         self.record_fates();
         self.move_episodes();
+        self.plan.report.fading = self.traces.not_fading();
         let (traces, ledger) = self.traces.finish();
         self.plan.traces = traces;
         self.plan.ledger = ledger;

@@ -316,6 +316,19 @@ impl<'a> Traces<'a> {
         }
     }
 
+    /// Why the memories of an agent do not fade, by agent; those of the others do.
+    pub(super) fn not_fading(&self) -> BTreeMap<String, String> {
+        let unfading = self.days.iter().filter(|(_, days)| days.fading_since.is_none());
+        let why = |days: &AgentDays| match self.night.config.fade {
+            Fade::Off => "DREAMER_FADE is off".to_owned(),
+            _ => format!(
+                "recalls could be read on {} of {READABLE_DAYS} active days so far",
+                days.recalls_readable.len()
+            ),
+        };
+        unfading.map(|(agent, days)| (agent.clone(), why(days))).collect()
+    }
+
     /// Traces that differ from those stored, and what the ledger takes in.
     pub(super) fn finish(self) -> (Vec<Trace>, BTreeMap<String, LedgerChange>) {
         let run = self.night.run.as_str();
