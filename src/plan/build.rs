@@ -10,6 +10,7 @@ use crate::nrem::select::{self, Material};
 use crate::nrem::{Compressed, NewDraft};
 use crate::plan::{
     DreamPlan, EpisodeMove, FORMAT, ImportanceChange, MergedDraft, ReviewItem, id_of_new, id_of_raw,
+    id_of_successor,
 };
 use crate::rem::Reconciliation;
 use crate::rem::conflict::{Claim, Relation};
@@ -216,12 +217,11 @@ impl<'a> Building<'a> {
         let before = vec![self.shown_claim(older), self.shown_claim(newer)];
         let mut after = Vec::new();
         for text in texts {
-            let memory = self.new_memory(
-                text,
-                newer.partition.clone(),
-                newer.category,
-                one.importance.max(other.importance),
-            );
+            let importance = one.importance.max(other.importance);
+            let memory = Memory {
+                id: id_of_successor(&self.night.run, &newer.partition.agent, text),
+                ..self.new_memory(text, newer.partition.clone(), newer.category, importance)
+            };
             let trace = self.traces.of_successor(&memory, newer, older, &[self.draft(new), self.draft(old)]);
             after.push(self.shown(&memory, &trace));
             let vector = self.found.rem.merged_vectors.get(text).cloned().unwrap_or_default();
@@ -533,7 +533,7 @@ impl<'a> Building<'a> {
     /// The chunks a night used are kept raw, with the memories that rest on them.
     fn keep_raw(&mut self) {
         let mut memories: HashMap<&str, Vec<String>> = HashMap::new();
-        for trace in self.traces.of_inserted(&self.plan.inserts) {
+        for trace in self.traces.all() {
             for source in &trace.sources {
                 memories.entry(&source.chunk).or_default().push(trace.id.clone());
             }

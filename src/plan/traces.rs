@@ -17,7 +17,6 @@ use crate::rem::conflict::Claim;
 use crate::rem::fading;
 use crate::remembered::Remembered;
 use crate::state::ledger::AgentDays;
-use crate::store::NewRow;
 
 /// With `auto`, recall sources must have been readable on so many active days before an agent's memories may fade.
 const READABLE_DAYS: usize = 14;
@@ -288,9 +287,9 @@ impl<'a> Traces<'a> {
         self.now.get(id).or_else(|| self.known.traces.get(id))
     }
 
-    /// Traces of rows that are inserted tonight.
-    pub(super) fn of_inserted(&self, inserts: &[NewRow]) -> Vec<&Trace> {
-        inserts.iter().filter_map(|row| self.now.get(&row.memory.id)).collect()
+    /// Every trace of the night.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Trace> {
+        self.now.values()
     }
 
     /// Importance of a live row as of today.
