@@ -75,6 +75,7 @@ pub struct Resolutions {
     /// Rows that could not leave because the loss budget for merging was reached.
     pub over_budget: usize,
     taken: BTreeSet<usize>,
+    turned_away: BTreeSet<usize>,
     leaving: BTreeMap<String, usize>,
 }
 
@@ -161,7 +162,9 @@ impl Resolutions {
         let rows = leavers.iter().filter(|index| !claims[**index].is_draft).count();
         let left = self.leaving.entry(agent.clone()).or_default();
         if *left + rows > may_leave.get(agent).copied().unwrap_or(0) {
-            self.over_budget += rows;
+            // Both of a pair may ask for the same one to leave, and again later: it waits once.
+            self.turned_away.extend(leavers.iter().filter(|index| !claims[**index].is_draft));
+            self.over_budget = self.turned_away.len();
             return false;
         }
         *left += rows;
