@@ -592,10 +592,10 @@ impl<'a> Building<'a> {
                 .map_or_else(|| self.found.journal.is_settled(digest), |(fate, ..)| fate.is_final())
         };
         let config = self.night.config;
-        let at_once = config.episodes_dir.starts_with(&config.home);
+        let at_once = config.owns_episodes();
         for file in select::done(&self.found.material.files, settled) {
             // The gateway loads the notes of today and yesterday into every new session: they stay where it looks.
-            if at_once || (self.night.today - file.date).num_days() > 2 {
+            if at_once || (self.night.today - file.date).num_days() >= 2 {
                 self.plan.moves.push(EpisodeMove {
                     from: file.path.clone(),
                     to: config.archive_dir(),
