@@ -120,6 +120,9 @@ impl<'a> Building<'a> {
     fn leave(&mut self, id: &str, reason: Departure, successor: Option<String>) {
         let Some(row) = self.found.known.rows.get(id) else { return };
         self.leaving.insert(id.to_owned());
+        if let Some(carrier) = successor.as_ref().and_then(|id| self.found.known.rows.get(id)) {
+            self.plan.carriers.insert(carrier.id.clone(), carrier.text.clone());
+        }
         self.plan.leaving.push(self.leaving_of(id, &row.text, reason, successor));
     }
 
@@ -702,6 +705,7 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         run: night.run.clone(),
         planned_at: night.now,
         leaving: vec![],
+        carriers: BTreeMap::new(),
         merged_drafts: vec![],
         inserts: vec![],
         unarchive: vec![],
