@@ -121,6 +121,9 @@ impl<'a> Building<'a> {
     fn leave(&mut self, id: &str, reason: Departure, successor: Option<String>) {
         let Some(row) = self.found.known.rows.get(id) else { return };
         self.leaving.insert(id.to_owned());
+        if let Some(carrier) = successor.as_ref().and_then(|id| self.found.known.rows.get(id)) {
+            self.plan.carriers.insert(carrier.id.clone(), carrier.text.clone());
+        }
         self.plan.leaving.push(self.leaving_of(id, &row.text, reason, successor));
     }
 
@@ -593,10 +596,10 @@ impl<'a> Building<'a> {
                 .map_or_else(|| self.found.journal.is_settled(digest), |(fate, ..)| fate.is_final())
         };
         let config = self.night.config;
-        let at_once = config.episodes_dir.starts_with(&config.home);
+        let at_once = config.owns_episodes();
         for file in select::done(&self.found.material.files, settled) {
             // The gateway loads the notes of today and yesterday into every new session: they stay where it looks.
-            if at_once || (self.night.today - file.date).num_days() > 2 {
+            if at_once || (self.night.today - file.date).num_days() >= 2 {
                 self.plan.moves.push(EpisodeMove {
                     from: file.path.clone(),
                     to: config.archive_dir(),
@@ -703,6 +706,7 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         run: night.run.clone(),
         planned_at: night.now,
         leaving: vec![],
+        carriers: BTreeMap::new(),
         merged_drafts: vec![],
         inserts: vec![],
         unarchive: vec![],

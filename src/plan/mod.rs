@@ -142,6 +142,10 @@ pub struct DreamPlan {
     pub planned_at: DateTime<Utc>,
     /// Rows that leave `memories` for the archive.
     pub leaving: Vec<Leaving>,
+    /// Live rows that carry the content of rows that leave, with their text as read: one that says something else by
+    /// then carries nothing.
+    #[serde(default)]
+    pub carriers: BTreeMap<String, String>,
     /// Drafts that go straight to the archive.
     pub merged_drafts: Vec<MergedDraft>,
     /// New, successor and revived rows.

@@ -77,6 +77,7 @@ pub struct Resolutions {
     taken: BTreeSet<usize>,
     /// Claims that stay while a duplicate of theirs goes: further duplicates may go the same night.
     keepers: BTreeSet<usize>,
+    turned_away: BTreeSet<usize>,
     leaving: BTreeMap<String, usize>,
 }
 
@@ -172,7 +173,9 @@ impl Resolutions {
         let rows = leavers.iter().filter(|index| !claims[**index].is_draft).count();
         let left = self.leaving.entry(agent.clone()).or_default();
         if *left + rows > may_leave.get(agent).copied().unwrap_or(0) {
-            self.over_budget += rows;
+            // Both of a pair may ask for the same one to leave, and again later: it waits once.
+            self.turned_away.extend(leavers.iter().filter(|index| !claims[**index].is_draft));
+            self.over_budget = self.turned_away.len();
             return false;
         }
         *left += rows;
