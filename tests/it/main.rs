@@ -2,4 +2,5 @@
 
 mod cli;
 mod fake_openai;
+mod night;
 mod store;
