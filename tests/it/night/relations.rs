@@ -242,6 +242,45 @@ async fn two_new_drafts_of_one_night_can_conflict_with_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_memory_in_two_conflicts_takes_part_in_one_and_the_other_waits() {
+    let mut night = Night::new().await;
+    night.known(CATS, "2026-01-05").await;
+    night.known("The user feeds cats at the harbour.", "2026-02-05").await;
+    night.session("2026-03-10", &[("user", "Bad news: I am allergic to cats now.")]);
+    let user = ("The user", "The user");
+    let harbour = "The user used to feed cats at the harbour and is allergic to cats since 2026-03-10.";
+    let both = "The user used to like cats and feed them at the harbour, allergic to cats since 2026-03-10.";
+    let script = || {
+        let script = cats().judge("allergic to cats now", "feeds", "state_change", user, harbour);
+        // On the second night the merged memory meets the one that waited.
+        let script = script.judge("since 2026-03-10", "The user", "state_change", user, both);
+        script.judge("The user", "since 2026-03-10", "state_change", user, both)
+    };
+    let model = script().model();
+    let report = night.dream(&scripted(&model)).await;
+    assert_eq!((report.rem.merged, report.live), (1, (2, 2)), "{report:#?}");
+    assert!(report.waiting.conflicts > 0, "the other pair waits");
+    let texts = night.texts().await;
+    assert_eq!(texts.len(), 2);
+    assert!(texts.iter().any(|text| text.contains("since 2026-03-10")), "{texts:?}");
+
+    // The next night takes the open pair up, and after it nothing is open.
+    let mut nights = 0;
+    while night.next().dream(&scripted(&script().model())).await.waiting.conflicts > 0 {
+        nights += 1;
+        assert!(nights < 4, "the conflict never ends");
+    }
+    let texts = night.texts().await;
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert_eq!(texts[0], both);
+    let left: Vec<String> = night.archive().await.into_iter().map(|a| a.memory.text).collect();
+    assert!(
+        left.iter().any(|text| text == CATS) && left.iter().any(|text| text.contains("feeds")),
+        "{left:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plain_duplicate_among_the_rows_leaves_without_a_model() {
     let mut night = Night::new().await;
     let kept = night.known("The user drinks green tea every morning.", "2026-01-05").await;
