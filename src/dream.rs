@@ -158,7 +158,7 @@ pub async fn dream_with(
     let known = remember(config, &store, &mut warnings).await?;
     let episodes = match options.mode {
         Mode::RemOnly => vec![],
-        _ => read_episodes(config, options.if_due, now, &mut warnings)?,
+        _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
     };
     let journal = Journal::read(&config.state_dir())?;
     let material = select::select(&episodes, &journal, config.max_episode_days, config.timezone);
@@ -370,6 +370,7 @@ async fn remember(config: &Config, store: &Store, warnings: &mut Vec<String>) ->
 
 fn read_episodes(
     config: &Config,
+    store: &Store,
     timed: bool,
     now: DateTime<Utc>,
     warnings: &mut Vec<String>,
@@ -392,7 +393,11 @@ fn read_episodes(
             continue;
         }
         match episode::read(found, &reading)? {
-            Read::Episode(episode) => {
+            Read::Episode(mut episode) => {
+                // A table without agents is one agent's, whatever session an episode is from.
+                if !store.has_agent() {
+                    episode.agent.clone_from(&config.agent);
+                }
                 warnings
                     .extend(episode.warnings.iter().map(|warning| format!("{}: {warning}", episode.name)));
                 episodes.push(episode);

@@ -13,7 +13,10 @@ pub fn missing(claim: &str, sources: &[&str], said_on: Option<NaiveDate>) -> Vec
     let texts: Vec<String> = sources.iter().map(|source| normalise(source)).collect();
     let mut missing = Vec::new();
     for number in &claimed.numbers {
-        let in_source = |s: &Details| s.numbers.iter().any(|n| n.covers(number));
+        // "She is four" supports "4 years old": the number stands there, the unit is how the claim reads it.
+        let in_source = |s: &Details| {
+            s.numbers.iter().any(|n| n.covers(number) || n.unit.is_none() && n.value == number.value)
+        };
         // "in 2026" may read as a date there and as a number here.
         let as_year = |s: &Details| s.dates.iter().any(|date| is_year(date, &number.value));
         let said = said_on.is_some_and(|day| number.unit.is_none() && day.year().to_string() == number.value);

@@ -99,7 +99,7 @@ mod tests {
     fn a_changed_time_is_never_a_duplicate_however_similar() {
         let at_nine = known("Standup is at 9:00", 0.999, Place::Live);
         assert_eq!(
-            dedup("Standup moved to 10:00", day(), &[at_nine.clone()], 0.5),
+            dedup("Standup moved to 10:00", day(), std::slice::from_ref(&at_nine), 0.5),
             Outcome::New { against: vec![] }
         );
         let again = dedup("Standup is at 9:00", day(), &[at_nine], 0.5);

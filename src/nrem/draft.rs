@@ -160,9 +160,9 @@ pub fn problems(draft: &MemoryDraft) -> Vec<String> {
     } else if COMMAND.is_match(&draft.text) {
         found.push("it is worded as an instruction; say whose wish it is: \"the user wants …\"".into());
     }
-    let evidence = evidence(&draft.chunks);
-    let evidence: Vec<&str> = evidence.iter().map(String::as_str).collect();
-    if !language::agrees(&draft.text, &evidence) {
+    let words = draft.chunks.iter().map(|chunk| chunk.text.as_str());
+    let said: Vec<&str> = words.chain(draft.chunks.iter().filter_map(|c| c.reply_to.as_deref())).collect();
+    if !language::agrees(&draft.text, &said) {
         found.push("it is not in the language of its chunks".into());
     }
     found.extend(wrong_speaker(draft));

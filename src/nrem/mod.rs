@@ -188,7 +188,7 @@ fn set_aside<'a>(chunks: &'a [Chunk], compressed: &mut Compressed) -> Vec<&'a Ch
 fn is_small_talk(chunk: &Chunk) -> bool {
     let says_nothing = |text: &str| {
         let mut sentences = language::sentences(text).into_iter().filter(|s| !s.trim().is_empty()).peekable();
-        sentences.peek().is_none() || sentences.all(|s| language::is_small_talk(s))
+        sentences.peek().is_none() || sentences.all(language::is_small_talk)
     };
     let before = chunk.reply_to.as_deref();
     says_nothing(&chunk.text) && before.is_none_or(|text| says_nothing(text) || language::is_question(text))

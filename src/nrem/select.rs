@@ -85,7 +85,7 @@ pub fn select(episodes: &[Episode], journal: &Journal, max_days: usize, timezone
 }
 
 /// Files all of whose chunks are settled, by the journal or by tonight's fates.
-pub fn done<'a>(files: &'a [EpisodeFile], is_settled: impl Fn(&str) -> bool) -> Vec<&'a EpisodeFile> {
+pub fn done(files: &[EpisodeFile], is_settled: impl Fn(&str) -> bool) -> Vec<&EpisodeFile> {
     files.iter().filter(|file| file.chunks.iter().all(|digest| is_settled(digest))).collect()
 }
 

@@ -315,10 +315,10 @@ impl<'a> Building<'a> {
             let stored_elsewhere = self.found.compressed.drafts.iter().enumerate().any(|(index, other)| {
                 !self.consumed.contains(&index) && other.draft.chunks.iter().any(|c| c.digest == chunk.digest)
             });
-            if let Some(entry) = self.fates.get_mut(&chunk.digest).filter(|_| !stored_elsewhere) {
-                if entry.0 == Fate::Stored {
-                    *entry = (fate, 0, why.to_owned());
-                }
+            if let Some(entry) =
+                self.fates.get_mut(&chunk.digest).filter(|entry| !stored_elsewhere && entry.0 == Fate::Stored)
+            {
+                *entry = (fate, 0, why.to_owned());
             }
         }
     }
@@ -500,6 +500,7 @@ impl<'a> Building<'a> {
         self.keep_raw();
         self.record_fates();
         self.move_episodes();
+        self.plan.report.fading = self.traces.not_fading();
         let (traces, ledger) = self.traces.finish();
         self.plan.traces = traces;
         self.plan.ledger = ledger;

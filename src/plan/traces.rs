@@ -252,7 +252,7 @@ impl<'a> Traces<'a> {
             }
         }
         let mut originals: Vec<_> = older.originals.iter().chain(&newer.originals).collect();
-        originals.sort_by(|a, b| a.said_on.cmp(&b.said_on));
+        originals.sort_by_key(|original| original.said_on);
         for original in originals {
             if !trace.merged_from.contains(&original.id) {
                 trace.merged_from.push(original.id.clone());
@@ -314,6 +314,19 @@ impl<'a> Traces<'a> {
         if let Some(trace) = self.now.get_mut(id) {
             trace.written = importance;
         }
+    }
+
+    /// Why the memories of an agent do not fade, by agent; those of the others do.
+    pub(super) fn not_fading(&self) -> BTreeMap<String, String> {
+        let unfading = self.days.iter().filter(|(_, days)| days.fading_since.is_none());
+        let why = |days: &AgentDays| match self.night.config.fade {
+            Fade::Off => "DREAMER_FADE is off".to_owned(),
+            _ => format!(
+                "recalls could be read on {} of {READABLE_DAYS} active days so far",
+                days.recalls_readable.len()
+            ),
+        };
+        unfading.map(|(agent, days)| (agent.clone(), why(days))).collect()
     }
 
     /// Traces that differ from those stored, and what the ledger takes in.

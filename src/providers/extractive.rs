@@ -55,6 +55,10 @@ fn statements(index: usize, chunk: &Chunk) -> Vec<Sentence<'_>> {
             if language::is_question(words) || language::is_small_talk(words) || is_too_short(words) {
                 continue;
             }
+            // Quoted alone it would say nothing: "It was great."
+            if needs_what_came_before(words) {
+                continue;
+            }
             if speaker == Speaker::Assistant && !recommends(words) {
                 continue;
             }
@@ -114,7 +118,6 @@ fn score(index: usize, sentences: &[Sentence<'_>], cluster: &Cluster) -> f64 {
     score += if details.names.is_empty() { 0.0 } else { 0.15 };
     score += if details.numbers.is_empty() { 0.0 } else { 0.1 };
     score += if sentence.speaker == Speaker::Assistant { -0.5 } else { 0.0 };
-    score -= if needs_what_came_before(sentence.words) { 0.3 } else { 0.0 };
     score
 }
 

@@ -158,15 +158,11 @@ fn claim_of_row(row: &Memory, known: &Remembered) -> Claim {
 
 /// How many rows of each agent may leave by merging tonight.
 fn merge_budgets(known: &Remembered, night: &Night<'_>) -> BTreeMap<String, usize> {
-    let budget = |agent: &String| loss_budget(known, night, agent).merging;
-    known
-        .agents()
-        .into_iter()
-        .map(|agent| {
-            let b = budget(&agent);
-            (agent, b)
-        })
-        .collect()
+    let budget = |agent: String| {
+        let merging = loss_budget(known, night, &agent).merging;
+        (agent, merging)
+    };
+    known.agents().into_iter().map(budget).collect()
 }
 
 /// How many of an agent's memories may leave tonight.
@@ -300,17 +296,15 @@ async fn vectors_of(
     let rows: Vec<String> =
         new.iter().filter(|i| !claims[**i].is_draft).map(|i| claims[*i].id.clone()).collect();
     let mut of_rows = night.store.vectors(&rows).await?;
-    let vector = |index: usize| match compressed.drafts.get(index) {
-        Some(new) => Some(new.vector.clone()),
-        None => of_rows.remove(&claims[index].id),
-    };
     let mut vectors: HashMap<usize, Vec<f32>> = HashMap::new();
-    let mut vector = vector;
     for &index in new {
-        if let Some(mut found) = vector(index).filter(|v| v.len() == night.store.dim()) {
-            if crate::providers::normalise(&mut found) {
-                vectors.insert(index, found);
-            }
+        let vector = match compressed.drafts.get(index) {
+            Some(new) => Some(new.vector.clone()),
+            None => of_rows.remove(&claims[index].id),
+        };
+        let Some(mut vector) = vector.filter(|vector| vector.len() == night.store.dim()) else { continue };
+        if crate::providers::normalise(&mut vector) {
+            vectors.insert(index, vector);
         }
     }
     Ok(vectors)

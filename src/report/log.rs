@@ -57,17 +57,21 @@ fn opening(log: &mut String, report: &DreamReport) {
         counted(report.episodes.len(), "episode")
     );
     let rem = &report.rem;
-    line!(log, "| new | {} |", report.created.len());
-    line!(log, "| said again | {} |", report.strengthened.len());
-    line!(
-        log,
-        "| merged, consolidated, duplicates | {}, {}, {} |",
-        rem.merged,
-        rem.consolidated,
-        rem.reinforced
-    );
-    line!(log, "| kept both (by veto) | {} ({}) |", rem.kept_both, rem.vetoed);
-    line!(log, "| recalled, decayed, faded | {}, {}, {} |", rem.recalled, rem.decayed, rem.faded);
+    let rows = [
+        ("new", report.created.len(), String::new()),
+        ("said again", report.strengthened.len(), String::new()),
+        ("merged with their history", rem.merged, String::new()),
+        ("consolidated", rem.consolidated, String::new()),
+        ("duplicates settled", rem.reinforced, String::new()),
+        ("pairs kept, both", rem.kept_both, format!(", {} of them by veto", rem.vetoed)),
+        ("recalled", rem.recalled, String::new()),
+        ("decayed", rem.decayed, String::new()),
+        ("faded", rem.faded, String::new()),
+        ("questions to you", report.questions.len(), String::new()),
+    ];
+    for (what, count, more) in rows.iter().filter(|(_, count, _)| *count > 0) {
+        line!(log, "| {what} | {count}{more} |");
+    }
     if report.cost.language == crate::providers::extractive::NAME {
         line!(
             log,
@@ -348,15 +352,9 @@ fn sources(sources: &[String]) -> String {
     format!("{}{more}", sources.iter().take(FEW).cloned().collect::<Vec<_>>().join(", "))
 }
 
-/// Memory text in a list item: one line, and nothing in it that markdown or an alert would read as markup.
+/// Text of a memory or an episode in a list item: on one line, and without anything that would load a page, start
+/// code or open HTML where the log is rendered. Other markup stays, since people also read the log as plain text.
 fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut safe = String::with_capacity(joined.len());
-    for c in joined.chars() {
-        if matches!(c, '<' | '>' | '|' | '`' | '*' | '_' | '[' | ']' | '#' | '\\') {
-            safe.push('\\');
-        }
-        safe.push(c);
-    }
-    safe
+    joined.replace('<', "\\<").replace('`', "\\`").replace("](", "]\\(")
 }
