@@ -34,8 +34,7 @@ async fn what_there_is_no_room_for_competes_on_three_nights_and_is_then_passed_o
         fates.push(report.fates.clone());
         let log = std::fs::read_to_string(report.dream_log.unwrap()).unwrap();
         assert!(
-            log.contains("MAX_NEW_MEMORIES was reached")
-                || log.contains("lost the ranking on three nights"),
+            log.contains("MAX_NEW_MEMORIES was reached") || log.contains("lost the ranking on three nights"),
             "{log}"
         );
         night.next();
