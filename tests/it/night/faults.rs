@@ -133,7 +133,7 @@ async fn a_dead_server_holds_everything_back_and_a_living_one_takes_it_up() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}/v1", listener.local_addr().unwrap())
     };
-    let (mut night, names) = home("en-01", &dead).await;
+    let (night, names) = home("en-01", &dead).await;
     let before = night.digests();
     let report = night.dream(&models(&dead, 200)).await;
     assert_eq!(report.status, Status::Failed);
