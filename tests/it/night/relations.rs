@@ -38,7 +38,8 @@ async fn night_of_the_cats(traced: bool) -> (Night, String) {
 async fn a_state_that_changed_becomes_one_memory_with_its_dated_past() {
     for traced in [false, true] {
         let (night, old) = night_of_the_cats(traced).await;
-        let vector = night.store().await.vectors(&[old.clone()]).await.unwrap().remove(&old).unwrap();
+        let vector =
+            night.store().await.vectors(std::slice::from_ref(&old)).await.unwrap().remove(&old).unwrap();
         let model = cats().model();
         let report = night.dream(&scripted(&model)).await;
         assert_eq!((report.rem.merged, report.rem.conflicts, report.live), (1, 1, (1, 1)), "traced {traced}");
@@ -52,7 +53,14 @@ async fn a_state_that_changed_becomes_one_memory_with_its_dated_past() {
         assert_eq!(left.reason, Departure::Superseded);
         assert_eq!(left.successor.as_deref(), Some(memories[0].id.as_str()));
         assert_eq!(left.run, report.run);
-        let kept = night.store().await.archived_vectors(&[old.clone()]).await.unwrap().remove(&old).unwrap();
+        let kept = night
+            .store()
+            .await
+            .archived_vectors(std::slice::from_ref(&old))
+            .await
+            .unwrap()
+            .remove(&old)
+            .unwrap();
         assert_eq!(kept, vector);
         // The draft is kept as an original too: it never was a row.
         assert!(archive.iter().any(|a| a.memory.text == ALLERGIC && a.successor == left.successor));

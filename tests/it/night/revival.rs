@@ -35,7 +35,8 @@ async fn a_faded_memory_that_is_said_again_comes_back_with_the_higher_importance
     for (importance, expected) in [(0.9, 0.9), (0.2, 0.7)] {
         let mut night = Night::new().await;
         let id = gone(&mut night, TEA, Departure::Faded, None).await;
-        let vector = night.store().await.archived_vectors(&[id.clone()]).await.unwrap()[&id].clone();
+        let vector =
+            night.store().await.archived_vectors(std::slice::from_ref(&id)).await.unwrap()[&id].clone();
         assert!(night.texts().await.is_empty());
         night.session("2026-03-11", &[("user", "I drink green tea every morning again.")]);
         let draft = json!({ "text": TEA, "importance": importance });
@@ -47,7 +48,7 @@ async fn a_faded_memory_that_is_said_again_comes_back_with_the_higher_importance
         assert!((rows[0].importance - expected).abs() < 1e-9, "{} for {importance}", rows[0].importance);
         assert_eq!(rows[0].created_at, 1_767_614_400_000, "it is the same row");
         assert!(night.archive().await.is_empty());
-        assert_eq!(night.store().await.vectors(&[id.clone()]).await.unwrap()[&id], vector);
+        assert_eq!(night.store().await.vectors(std::slice::from_ref(&id)).await.unwrap()[&id], vector);
         assert_eq!((report.created.len(), report.strengthened.len()), (0, 1));
         assert!(report.strengthened[0].revived);
         assert_eq!(report.live, (0, 1));
