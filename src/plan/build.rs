@@ -218,6 +218,8 @@ impl<'a> Building<'a> {
             rows.iter().map(|row| (row.id.clone(), row.text.clone())).collect();
         let inherit = rows.first().map_or(Inherit::Nothing, |row| Inherit::Row(row.id.clone()));
         let before = vec![self.shown_claim(older), self.shown_claim(newer)];
+        // What was still open for either of them is open for what carries them on.
+        let waits = [new, old].iter().any(|index| self.found.rem.resolutions.waiting.contains(index));
         let mut after = Vec::new();
         for text in texts {
             let importance = one.importance.max(other.importance);
@@ -225,7 +227,11 @@ impl<'a> Building<'a> {
                 id: id_of_successor(&self.night.run, &newer.partition.agent, text),
                 ..self.new_memory(text, newer.partition.clone(), newer.category, importance)
             };
-            let trace = self.traces.of_successor(&memory, newer, older, &[self.draft(new), self.draft(old)]);
+            let mut trace =
+                self.traces.of_successor(&memory, newer, older, &[self.draft(new), self.draft(old)]);
+            if waits {
+                trace.reconciled = Reconciled::Waiting;
+            }
             after.push(self.shown(&memory, &trace));
             let vector = self.found.rem.merged_vectors.get(text).cloned().unwrap_or_default();
             self.plan.inserts.push(NewRow {

@@ -6,5 +6,6 @@ mod fading;
 mod fake_openai;
 mod first_night;
 mod home;
+mod night;
 mod plan;
 mod store;
