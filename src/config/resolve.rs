@@ -290,7 +290,7 @@ mod tests {
     fn resolve(values: &[(&str, &str)]) -> Result<(Config, Vec<Setting>), ConfigError> {
         let mut layers = Layers::of(values);
         layers.user_home = Some("/home/ann".into());
-        layers.working_dir = "/work/here".into();
+        layers.working_dir = "/srv/here".into();
         Config::resolve(&layers)
     }
 
@@ -390,8 +390,8 @@ mod tests {
         for (value, expected) in [
             ("~/.openclaw/memory", "/home/ann/.openclaw/memory"),
             ("~", "/home/ann"),
-            ("notes/../db", "/work/here/db"),
-            ("./db/", "/work/here/db"),
+            ("notes/../db", "/srv/here/db"),
+            ("./db/", "/srv/here/db"),
             ("file:///srv/my%20memory", "/srv/my memory"),
             ("file://localhost/srv/m", "/srv/m"),
             ("/srv/m", "/srv/m"),

@@ -213,21 +213,3 @@ async fn without_a_model_the_first_night_loses_nothing_either() {
     }
     assert!(waiting(&home).await.is_empty());
 }
-
-/// `cargo test --test it -- --ignored first_night --nocapture` shows how long it takes.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "measures; a minute"]
-async fn the_time_of_a_first_night() {
-    for count in [2_000, 20_000] {
-        let home = Home::new(&[]).await;
-        for rows in old_rows(count).chunks(2_000) {
-            home.add(rows).await;
-        }
-        let started = Instant::now();
-        let report = home.night(at(0, 3)).await;
-        let first = started.elapsed();
-        assert_eq!(report.first_seen, count);
-        home.night(at(0, 4)).await;
-        eprintln!("{count} rows: first night {first:?}, second {:?}", started.elapsed() - first);
-    }
-}
