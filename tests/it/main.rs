@@ -1,5 +1,10 @@
 //! All integration tests in one binary, since each extra one links LanceDB again.
 
 mod cli;
+mod crash;
+mod fading;
 mod fake_openai;
+mod first_night;
+mod home;
+mod plan;
 mod store;
