@@ -84,11 +84,29 @@ impl Layers {
     /// # Errors
     /// When an `.env` file cannot be read or parsed.
     pub fn of_process(home: Option<&Path>, env_file: Option<&Path>) -> Result<Self, ConfigError> {
+        let working_dir =
+            std::env::current_dir().map_err(|source| ConfigError::WorkingDirectory { source })?;
+        Self::without_files(home, working_dir).with_files(env_file)
+    }
+
+    /// The layers of this process as far as they can be read, for telling the operator that something in them cannot.
+    pub fn readable(home: Option<&Path>, env_file: Option<&Path>) -> Self {
+        let mut layers = Self::without_files(home, std::env::current_dir().unwrap_or_default());
+        match env_file {
+            Some(path) => layers.files.extend(readable_lines(path)),
+            None => {
+                layers.files.extend(readable_lines(Path::new(".env")));
+                let of_home = layers.home().map(|home| home.join(".env"));
+                layers.files.extend(of_home.as_deref().and_then(readable_lines));
+            }
+        }
+        layers
+    }
+
+    fn without_files(home: Option<&Path>, working_dir: PathBuf) -> Self {
         let environment = std::env::vars_os()
             .map(|(k, v)| (k.to_string_lossy().into_owned(), v.to_string_lossy().into_owned()))
             .collect();
-        let working_dir =
-            std::env::current_dir().map_err(|source| ConfigError::WorkingDirectory { source })?;
         let flags = home
             .map(|home| ("DREAMER_HOME".to_string(), home.to_string_lossy().into_owned()))
             .into_iter()
@@ -101,7 +119,6 @@ impl Layers {
             system_timezone: iana_time_zone::get_timezone().ok(),
             ..Self::default()
         }
-        .with_files(env_file)
     }
 
     /// Reads the `.env` files: `env_file` alone when it is given, else that of the working directory and that of the
@@ -200,6 +217,14 @@ fn read_env_file(path: &Path) -> Result<Option<EnvFile>, ConfigError> {
     }
 }
 
+/// The lines of an `.env` file that can be read, whatever the others are.
+fn readable_lines(path: &Path) -> Option<EnvFile> {
+    let bytes = std::fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let values = dotenvy::from_read_iter(text.trim_start_matches('\u{feff}').as_bytes()).flatten().collect();
+    Some(EnvFile { path: path.to_owned(), values })
+}
+
 fn parse_env_file(path: &Path, bytes: &[u8]) -> Result<EnvFile, ConfigError> {
     let malformed = |line| ConfigError::ParseEnvFile { path: path.to_owned(), line };
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -280,6 +305,19 @@ mod tests {
         assert_eq!(layers.get("B").map(|(v, _)| v), Some("quoted # not a comment"));
         let error = layers_in(dir.path()).with_files(Some(Path::new("none.env"))).unwrap_err();
         assert!(error.to_string().contains("none.env"), "{error}");
+    }
+
+    #[test]
+    fn what_can_be_read_of_a_damaged_file_is_there_for_an_alert() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".env");
+        std::fs::write(&path, b"\xef\xbb\xbfA=1\nOPENAI_API_KEY sk-secret\nB=\xff\nC=3\n").unwrap();
+        let values = readable_lines(&path).unwrap().values;
+        assert_eq!(
+            (values.get("A").map(String::as_str), values.get("C").map(String::as_str)),
+            (Some("1"), Some("3"))
+        );
+        assert!(readable_lines(dir.path()).is_none());
     }
 
     #[test]
