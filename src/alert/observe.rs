@@ -30,6 +30,17 @@ pub struct Trouble {
     pub remedy: String,
 }
 
+impl Trouble {
+    /// So many of an agent's rows vanished since the last run, more than anybody forgets on purpose.
+    pub fn of_vanished(vanished: usize, of: usize) -> Self {
+        Self {
+            what: format!("{vanished} of {of} memories vanished since the last run and nobody forgot them"),
+            waits: "no night changes anything until that is settled".into(),
+            remedy: "put the database back, or run `dreamer --accept-vanished` if it was meant".into(),
+        }
+    }
+}
+
 /// Whether a night that had material changed anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Idle {
@@ -95,8 +106,12 @@ fn of_report(report: &DreamReport) -> Observation {
     if matches!(report.status, Status::DryRun | Status::NotDue) {
         return Observation::default();
     }
-    // No signal for vanished rows: a run that meets them ends with an error of its own.
-    let signals = vec![(Kind::Failure, failure(report)), (Kind::LossBudget, loss_budget(report))];
+    let signals = vec![
+        (Kind::Failure, failure(report)),
+        (Kind::LossBudget, loss_budget(report)),
+        // A run that meets them stops with an error, so one that has a report met none.
+        (Kind::VanishedRows, Signal::Clear),
+    ];
     Observation {
         run: Some(report.run.clone()),
         dream_log: report.dream_log.clone(),
@@ -303,6 +318,13 @@ mod tests {
             };
             assert_eq!(idle, expected, "{what}");
         }
+    }
+
+    #[test]
+    fn vanished_rows_are_over_with_the_next_night_that_runs() {
+        let observation = observe(TIMED, Ok(&report(0)));
+        assert_eq!(signal(&observation, &Kind::VanishedRows), Signal::Clear);
+        assert!(Trouble::of_vanished(12, 40).what.contains("12 of 40 memories"));
     }
 
     #[test]

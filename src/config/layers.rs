@@ -337,12 +337,12 @@ mod tests {
         std::fs::write(dir.path().join(".env"), "CLUSTER_SIMILARTY=0.5\nMY_OWN=1\nOLLAMA_BASE_URL=x\n")
             .unwrap();
         let mut layers = layers_in(dir.path());
-        for name in ["DREAMER_HOEM", "DREAMER_ALERT_PROVIDER", "PATH", "CLUSTER_SIMILARTY"] {
+        for name in ["DREAMER_HOEM", "DREAMER_UNRELATED", "PATH", "CLUSTER_SIMILARTY"] {
             layers.environment.insert(name.into(), "x".into());
         }
         let told = layers.with_files(None).unwrap().unknown();
         let of = |name: &str| told.iter().filter(|line| line.starts_with(name)).count();
         assert_eq!(told.len(), 3, "{told:?}");
-        assert_eq!((of("DREAMER_HOEM"), of("DREAMER_ALERT_PROVIDER"), of("CLUSTER_SIMILARTY")), (1, 1, 1));
+        assert_eq!((of("DREAMER_HOEM"), of("DREAMER_UNRELATED"), of("CLUSTER_SIMILARTY")), (1, 1, 1));
     }
 }

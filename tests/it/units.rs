@@ -234,7 +234,7 @@ fn the_night_follows_the_flush_and_neither_is_missed() {
 
 #[test]
 fn the_commands_of_the_units_are_ones_the_program_knows() {
-    let machine = Machine::new("my home", "DREAMER_WINDOW=off\n");
+    let machine = Machine::new("my home", "DREAMER_WINDOW=off\nDREAMER_MIN_NEW=off\n");
     machine.install();
     let night = machine.exec("dreamer.service", "ExecStart", "");
     assert_eq!(night.status.code(), Some(0), "{}", text(&night.stderr));
