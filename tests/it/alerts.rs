@@ -358,6 +358,16 @@ async fn a_unit_that_fails_is_told_once_until_it_works_again() {
     assert_eq!(place.kinds().await[2..], ["failure raised"], "the night has told it already");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn setup_does_not_write_half_of_the_alert_settings_into_a_home() {
+    let place = Place::new().await;
+    let written = read(place.path(".dreamer/.env"));
+    assert!(!written.contains("\nDREAMER_ALERT_"), "{written}");
+    let none = [("DREAMER_ALERT_PROVIDER", ""), ("DREAMER_ALERT_WEBHOOK_URL", "")];
+    let output = place.run(&["config"], &none);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_journal_gets_levels_and_nobody_gets_timestamps_or_colour() {
