@@ -373,6 +373,7 @@ async fn setup_does_not_write_half_of_the_alert_settings_into_a_home() {
 async fn the_journal_gets_levels_and_nobody_gets_timestamps_or_colour() {
     use std::os::unix::fs::MetadataExt;
     let place = Place::new().await;
+    let year = regex::Regex::new(r"(?m)^\S{0,3}20\d\d-").unwrap();
     let file = std::fs::File::create(place.path("stderr")).unwrap();
     let metadata = file.metadata().unwrap();
     let stream = format!("{}:{}", metadata.dev(), metadata.ino());
@@ -394,7 +395,6 @@ async fn the_journal_gets_levels_and_nobody_gets_timestamps_or_colour() {
         let told = read(place.path("stderr"));
         assert!(told.lines().any(|line| line.starts_with(warning)), "{told}");
         assert!(told.lines().any(|line| line.starts_with(story)), "{told}");
-        let year = regex::Regex::new(r"(?m)^\S{0,3}20\d\d-").unwrap();
         assert!(!told.contains('\u{1b}') && !year.is_match(&told), "{told}");
     }
 }

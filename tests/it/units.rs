@@ -1,6 +1,6 @@
 //! The units as an operator gets them: what `scripts/install-units` writes, checked by systemd itself, and the examples
 //! for those who have no systemd.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
