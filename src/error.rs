@@ -1,5 +1,6 @@
 //! The errors that end a run, and the one function that turns an outcome into an exit code.
 
+use crate::alert::AlertError;
 use crate::config::ConfigError;
 use crate::episode::EpisodeError;
 use crate::plan::PlanError;
@@ -16,6 +17,9 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// An alert that somebody asked for could not be sent.
+    #[error(transparent)]
+    Alert(#[from] AlertError),
     /// The episodes folder cannot be listed.
     #[error(transparent)]
     Episode(#[from] EpisodeError),
@@ -79,6 +83,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_)
+            | Self::Alert(AlertError::Off | AlertError::Address { .. })
             | Self::OtherModel { .. }
             | Self::OtherDimension { .. }
             | Self::Setup(SetupError::RealHome { .. })

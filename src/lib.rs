@@ -4,6 +4,7 @@
 //! DreamPlan → DreamReport. [`dream`] states that order; before [`plan`] nothing changes a memory, after it
 //! nothing is decided.
 
+pub mod alert;
 pub mod config;
 pub mod detail;
 pub mod dream;

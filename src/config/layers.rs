@@ -84,11 +84,29 @@ impl Layers {
     /// # Errors
     /// When an `.env` file cannot be read or parsed.
     pub fn of_process(home: Option<&Path>, env_file: Option<&Path>) -> Result<Self, ConfigError> {
+        let working_dir =
+            std::env::current_dir().map_err(|source| ConfigError::WorkingDirectory { source })?;
+        Self::without_files(home, working_dir).with_files(env_file)
+    }
+
+    /// The layers of this process as far as they can be read, for telling the operator that something in them cannot.
+    pub fn readable(home: Option<&Path>, env_file: Option<&Path>) -> Self {
+        let mut layers = Self::without_files(home, std::env::current_dir().unwrap_or_default());
+        match env_file {
+            Some(path) => layers.files.extend(readable_lines(path)),
+            None => {
+                layers.files.extend(readable_lines(Path::new(".env")));
+                let of_home = layers.home().map(|home| home.join(".env"));
+                layers.files.extend(of_home.as_deref().and_then(readable_lines));
+            }
+        }
+        layers
+    }
+
+    fn without_files(home: Option<&Path>, working_dir: PathBuf) -> Self {
         let environment = std::env::vars_os()
             .map(|(k, v)| (k.to_string_lossy().into_owned(), v.to_string_lossy().into_owned()))
             .collect();
-        let working_dir =
-            std::env::current_dir().map_err(|source| ConfigError::WorkingDirectory { source })?;
         let flags = home
             .map(|home| ("DREAMER_HOME".to_string(), home.to_string_lossy().into_owned()))
             .into_iter()
@@ -101,7 +119,6 @@ impl Layers {
             system_timezone: iana_time_zone::get_timezone().ok(),
             ..Self::default()
         }
-        .with_files(env_file)
     }
 
     /// Reads the `.env` files: `env_file` alone when it is given, else that of the working directory and that of the
@@ -200,6 +217,14 @@ fn read_env_file(path: &Path) -> Result<Option<EnvFile>, ConfigError> {
     }
 }
 
+/// The lines of an `.env` file that can be read, whatever the others are.
+fn readable_lines(path: &Path) -> Option<EnvFile> {
+    let bytes = std::fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let values = dotenvy::from_read_iter(text.trim_start_matches('\u{feff}').as_bytes()).flatten().collect();
+    Some(EnvFile { path: path.to_owned(), values })
+}
+
 fn parse_env_file(path: &Path, bytes: &[u8]) -> Result<EnvFile, ConfigError> {
     let malformed = |line| ConfigError::ParseEnvFile { path: path.to_owned(), line };
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -283,6 +308,19 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_read_of_a_damaged_file_is_there_for_an_alert() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".env");
+        std::fs::write(&path, b"\xef\xbb\xbfA=1\nOPENAI_API_KEY sk-secret\nB=\xff\nC=3\n").unwrap();
+        let values = readable_lines(&path).unwrap().values;
+        assert_eq!(
+            (values.get("A").map(String::as_str), values.get("C").map(String::as_str)),
+            (Some("1"), Some("3"))
+        );
+        assert!(readable_lines(dir.path()).is_none());
+    }
+
+    #[test]
     fn a_malformed_line_is_named_by_number_and_never_quoted() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(".env"), "A=1\n# fine\nOPENAI_API_KEY 'sk-secret\n").unwrap();
@@ -299,12 +337,12 @@ mod tests {
         std::fs::write(dir.path().join(".env"), "CLUSTER_SIMILARTY=0.5\nMY_OWN=1\nOLLAMA_BASE_URL=x\n")
             .unwrap();
         let mut layers = layers_in(dir.path());
-        for name in ["DREAMER_HOEM", "DREAMER_ALERT_PROVIDER", "PATH", "CLUSTER_SIMILARTY"] {
+        for name in ["DREAMER_HOEM", "DREAMER_UNRELATED", "PATH", "CLUSTER_SIMILARTY"] {
             layers.environment.insert(name.into(), "x".into());
         }
         let told = layers.with_files(None).unwrap().unknown();
         let of = |name: &str| told.iter().filter(|line| line.starts_with(name)).count();
         assert_eq!(told.len(), 3, "{told:?}");
-        assert_eq!((of("DREAMER_HOEM"), of("DREAMER_ALERT_PROVIDER"), of("CLUSTER_SIMILARTY")), (1, 1, 1));
+        assert_eq!((of("DREAMER_HOEM"), of("DREAMER_UNRELATED"), of("CLUSTER_SIMILARTY")), (1, 1, 1));
     }
 }

@@ -1,8 +1,9 @@
 //! Settings: raw ones from flags, environment, `.env` files and defaults become checked ones, once, at the border.
 //! Everything behind it takes a [`Config`] and trusts it. Where values come from is `layers`, which there are
-//! `variables`, what they may be `resolve`, how they are printed `show`.
+//! `variables`, what they may be `resolve` (where alerts go: `alerts`), how they are printed `show`.
 
 pub(crate) mod address;
+mod alerts;
 mod layers;
 mod resolve;
 mod show;
@@ -19,6 +20,7 @@ use secrecy::SecretString;
 
 use crate::providers::{Thresholds, thresholds_of};
 
+pub use alerts::{AlertSettings, AlertTarget};
 pub use layers::{EnvFile, Layers, Origin};
 pub(crate) use resolve::expand;
 pub use resolve::warnings;
@@ -131,6 +133,8 @@ pub struct Config {
     pub window: Option<(NaiveTime, NaiveTime)>,
     /// `DREAMER_MIN_NEW`: chunks or captured rows; none when `off`.
     pub min_new: Option<usize>,
+    /// `DREAMER_ALERT_…`: where the operator hears of trouble.
+    pub alerts: AlertTarget,
 }
 
 impl Config {

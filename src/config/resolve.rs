@@ -25,15 +25,13 @@ impl Config {
     /// # Errors
     /// When a value does not parse, is out of range, or names something this build does not have: all such values.
     pub fn resolve(layers: &Layers) -> Result<(Self, Vec<Setting>), ConfigError> {
-        let mut reader = Reader { layers, settings: Vec::new(), problems: Vec::new() };
+        let mut reader = Reader::new(layers);
         let config = reader.config();
         reader.check_similarities(&config);
-        if !reader.problems.is_empty() {
-            return Err(ConfigError::Invalid { problems: reader.problems });
-        }
+        let (config, mut settings) = reader.done(config)?;
         let place = |s: &Setting| VARIABLES.iter().position(|v| v.name == s.name);
-        reader.settings.sort_by_key(place);
-        Ok((config, reader.settings))
+        settings.sort_by_key(place);
+        Ok((config, settings))
     }
 }
 
@@ -48,17 +46,30 @@ pub fn warnings(layers: &Layers, config: &Config) -> Vec<String> {
             openai.base_url
         ));
     }
+    warnings.extend(config.alerts.warning());
     warnings
 }
 
 /// Takes values out of the layers and notes each as a setting, and what is wrong as a problem.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     layers: &'a Layers,
     settings: Vec<Setting>,
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(super) fn new(layers: &'a Layers) -> Self {
+        Self { layers, settings: Vec::new(), problems: Vec::new() }
+    }
+
+    /// What was taken, unless something was wrong with it.
+    pub(super) fn done<T>(self, taken: T) -> Result<(T, Vec<Setting>), ConfigError> {
+        match self.problems.is_empty() {
+            true => Ok((taken, self.settings)),
+            false => Err(ConfigError::Invalid { problems: self.problems }),
+        }
+    }
+
     fn config(&mut self) -> Config {
         let home = self.home();
         let embedding_provider = self.take("DREAMER_EMBEDDING_PROVIDER", embedding_provider);
@@ -101,12 +112,13 @@ impl Reader<'_> {
             mask_pii: self.take("DREAMER_MASK_PII", mask_pii),
             window: self.take("DREAMER_WINDOW", window),
             min_new: self.take("DREAMER_MIN_NEW", min_new),
+            alerts: self.alerts(),
             home,
         }
     }
 
     /// A variable with a default.
-    fn take<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
+    pub(super) fn take<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> T {
         if let Some(value) = self.set(name, &parse) {
             return value;
         }
@@ -118,7 +130,7 @@ impl Reader<'_> {
     }
 
     /// A variable that may be unset.
-    fn take_optional<T>(
+    pub(super) fn take_optional<T>(
         &mut self,
         name: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
@@ -143,9 +155,10 @@ impl Reader<'_> {
         }
     }
 
-    fn problem(&mut self, name: &'static str, value: &str, origin: Origin, allowed: String) {
+    pub(super) fn problem(&mut self, name: &'static str, value: &str, origin: Origin, allowed: String) {
         let hidden = variable(name).is_some_and(|v| v.secret) || address::has_credentials(value);
         let value = (!hidden).then(|| value.chars().take(200).collect());
+        let value = value.filter(|value: &String| !value.is_empty());
         self.problems.push(Problem { variable: name, value, origin, allowed });
     }
 
@@ -153,6 +166,11 @@ impl Reader<'_> {
         let secret = variable(name).is_some_and(|v| v.secret);
         let value = if secret { value.map(|_| "set".to_string()) } else { value };
         self.settings.push(Setting { name, value, origin, secret });
+    }
+
+    /// Whether somebody set it, well or not.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.layers.get(name).is_some()
     }
 
     fn is_noted(&self, name: &str) -> bool {
@@ -166,7 +184,7 @@ impl Reader<'_> {
         }
     }
 
-    fn home(&mut self) -> PathBuf {
+    pub(super) fn home(&mut self) -> PathBuf {
         let origin = self.layers.get("DREAMER_HOME").map_or(Origin::Default, |(_, origin)| origin);
         let home = self.layers.home();
         if home.is_none() {

@@ -20,6 +20,10 @@ const fn open(name: &'static str) -> Variable {
     Variable { name, default: None, secret: false }
 }
 
+const fn secret(name: &'static str) -> Variable {
+    Variable { name, default: None, secret: true }
+}
+
 /// Every variable this build reads, in the order in which people are shown them.
 pub const VARIABLES: &[Variable] = &[
     open("DREAMER_HOME"),
@@ -28,7 +32,7 @@ pub const VARIABLES: &[Variable] = &[
     plain("DREAMER_EMBEDDING_PROVIDER", "openai"),
     plain("DREAMER_LLM_PROVIDER", "openai"),
     open("DREAMER_BUILTIN_MODEL"),
-    Variable { name: "OPENAI_API_KEY", default: None, secret: true },
+    secret("OPENAI_API_KEY"),
     plain("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     plain("OPENAI_EMBEDDING_MODEL", "text-embedding-3-small"),
     plain("OPENAI_LLM_MODEL", "gpt-4.1-nano"),
@@ -50,6 +54,11 @@ pub const VARIABLES: &[Variable] = &[
     plain("DREAMER_MASK_PII", "external"),
     plain("DREAMER_WINDOW", "01:00-05:00"),
     plain("DREAMER_MIN_NEW", "5"),
+    plain("DREAMER_ALERT_PROVIDER", "off"),
+    secret("DREAMER_ALERT_TELEGRAM_BOT_TOKEN"),
+    open("DREAMER_ALERT_TELEGRAM_CHAT_ID"),
+    secret("DREAMER_ALERT_SLACK_WEBHOOK_URL"),
+    secret("DREAMER_ALERT_WEBHOOK_URL"),
 ];
 
 /// The variable of that name, if this build reads it.
@@ -93,7 +102,7 @@ mod tests {
             ("DREAMER_HOEM", Some("DREAMER_HOME")),
             ("DREAMER_EMBEDING_PROVIDER", Some("DREAMER_EMBEDDING_PROVIDER")),
             ("DREAMER_MAX_CALL", Some("DREAMER_MAX_CALLS")),
-            ("DREAMER_ALERT_PROVIDER", None),
+            ("DREAMER_ALERT_PROVIDR", Some("DREAMER_ALERT_PROVIDER")),
             ("DREAMER_UNRELATED", None),
         ] {
             assert_eq!(nearest(slip), meant, "{slip}");

@@ -48,7 +48,10 @@ pub(super) fn choices(layers: &Layers, example: Example) -> Vec<(&'static str, S
 
 /// What the environment says, without secrets and the home itself; paths independent of the working directory.
 fn kept(layers: &Layers) -> Vec<(&'static str, String)> {
-    let is_kept = |variable: &&Variable| !variable.secret && variable.name != "DREAMER_HOME";
+    // Alert settings are of no use without the secret among them; half of them would stop the next night.
+    let is_kept = |variable: &&Variable| {
+        !variable.secret && variable.name != "DREAMER_HOME" && !variable.name.starts_with("DREAMER_ALERT_")
+    };
     VARIABLES
         .iter()
         .filter(is_kept)

@@ -1,5 +1,6 @@
 //! All integration tests in one binary, since each extra one links LanceDB again.
 
+mod alerts;
 mod cli;
 mod crash;
 mod fading;
@@ -9,3 +10,4 @@ mod home;
 mod night;
 mod plan;
 mod store;
+mod units;

@@ -81,6 +81,18 @@ pub(crate) enum Other {
         /// The memory's id, or the beginning of it
         id: String,
     },
+    /// Send the operator an alert, to try the way it takes or from a script
+    Alert {
+        /// What it says
+        #[arg(required_unless_present = "unit")]
+        text: Option<String>,
+        /// Say that this unit of systemd failed, once until it works again
+        #[arg(long, value_name = "NAME", conflicts_with = "text")]
+        unit: Option<String>,
+        /// Say that the unit works again, if its failure was told
+        #[arg(long, requires = "unit")]
+        over: bool,
+    },
     /// Print every setting that counts and where it comes from
     Config {
         /// As one JSON object

@@ -1,4 +1,5 @@
-//! Logs: to stderr, without timestamps and module names, coloured only on a terminal.
+//! Logs: to stderr, without timestamps and module names, coloured only on a terminal. The journal has a clock of its own
+//! and gets the level as it wants it, so that `journalctl -p warning` finds what matters.
 
 use std::fmt;
 use std::io::IsTerminal;
@@ -24,12 +25,33 @@ pub(crate) fn start(verbose: bool) {
         // A reader of stderr that goes away (`2>&1 | head`) must not end the night: the default complains with a
         // panic.
         .log_internal_errors(false)
-        .event_format(Plain)
+        .event_format(Plain { is_journal: is_journal() })
         .init();
 }
 
+/// What stands before a line of this syslog level when stderr is the journal, as sd-daemon(3) has it.
+pub(crate) fn level_prefix(level: u8) -> String {
+    if is_journal() { format!("<{level}>") } else { String::new() }
+}
+
+/// Whether stderr is the journal. The variable alone is inherited by programs whose stderr is something else.
+#[cfg(unix)]
+fn is_journal() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return false };
+    std::fs::metadata("/proc/self/fd/2")
+        .is_ok_and(|stderr| stream == *format!("{}:{}", stderr.dev(), stderr.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_journal() -> bool {
+    false
+}
+
 /// The story itself has no label; everything else says what it is.
-struct Plain;
+struct Plain {
+    is_journal: bool,
+}
 
 impl<S, N> FormatEvent<S, N> for Plain
 where
@@ -42,13 +64,16 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let (label, colour) = match *event.metadata().level() {
-            Level::ERROR => ("error: ", "31"),
-            Level::WARN => ("warning: ", "33"),
-            Level::INFO => ("", ""),
-            Level::DEBUG => ("debug: ", "2"),
-            Level::TRACE => ("trace: ", "2"),
+        let (label, colour, syslog) = match *event.metadata().level() {
+            Level::ERROR => ("error: ", "31", 3),
+            Level::WARN => ("warning: ", "33", 4),
+            Level::INFO => ("", "", 6),
+            Level::DEBUG => ("debug: ", "2", 7),
+            Level::TRACE => ("trace: ", "2", 7),
         };
+        if self.is_journal {
+            write!(writer, "<{syslog}>")?;
+        }
         if writer.has_ansi_escapes() && !label.is_empty() {
             write!(writer, "\x1b[{colour}m{label}\x1b[0m")?;
         } else {

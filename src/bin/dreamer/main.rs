@@ -1,5 +1,6 @@
 //! The command line: reads flags and settings, calls the library, prints, and ends with an exit code.
 
+mod alert;
 mod args;
 mod failure;
 mod logging;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use args::{Command, Other};
 use chrono::Utc;
-use dreamer::config::{self, Config, Layers, Setting};
+use dreamer::config::{self, Config, ConfigError, Layers, Setting};
 use dreamer::setup::{self, Example};
 use failure::{Failure, print};
 
@@ -40,22 +41,29 @@ async fn main() -> ExitCode {
 }
 
 async fn run(command: Command) -> Result<u8, Failure> {
-    let layers = Layers::of_process(command.common.home.as_deref(), command.common.env_file.as_deref())?;
+    if let Some(Other::Alert { text, unit, over }) = &command.other {
+        return alert::send(&command.common, text.as_deref(), unit.as_deref(), *over).await;
+    }
+    let layers = alert::heard(&command, layers(&command)).await?;
     if let Some(Other::Setup { example }) = command.other {
         return set_up(&layers, if example { Example::Wanted } else { Example::No }).await;
     }
-    let (config, settings) = Config::resolve(&layers)?;
+    let (config, settings) = alert::heard(&command, Config::resolve(&layers)).await?;
     for warning in config::warnings(&layers, &config) {
         tracing::warn!("{warning}");
     }
     match command.other {
         None => night::dream(&config, &command.night).await,
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
-        Some(Other::Setup { .. }) => Ok(0),
+        Some(Other::Setup { .. } | Other::Alert { .. }) => Ok(0),
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
         Some(Other::Restore { id }) => restore::bring_back(&config, &id).await,
         Some(Other::Config { json }) => show_config(&settings, json),
     }
+}
+
+fn layers(command: &Command) -> Result<Layers, ConfigError> {
+    Layers::of_process(command.common.home.as_deref(), command.common.env_file.as_deref())
 }
 
 fn show_config(settings: &[Setting], json: bool) -> Result<u8, Failure> {

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use chrono::Utc;
+use dreamer::alert;
 use dreamer::config::Config;
 use dreamer::dream::{self, Mode, Options};
 use dreamer::report::{DreamReport, Status, dream_log, story, summary};
@@ -18,13 +19,16 @@ pub(crate) async fn dream(config: &Config, night: &Night) -> Result<u8, Failure>
         _ => Mode::Full,
     };
     let options = Options { mode, dry_run: night.dry_run, if_due: night.if_due };
-    let report = dream::dream(config, options, Utc::now(), Instant::now()).await?;
-    tell(config, &report, night.json)
+    let outcome = dream::dream(config, options, Utc::now(), Instant::now()).await;
+    alert::after_run(config, options, outcome.as_ref(), Utc::now()).await;
+    tell(config, &outcome?, night.json)
 }
 
 /// Carries out a dry run's plan.
 pub(crate) async fn apply(config: &Config, run: &str, json: bool) -> Result<u8, Failure> {
     let report = dream::apply(config, run, Utc::now(), Instant::now()).await?;
+    let options = Options { mode: Mode::Full, dry_run: false, if_due: false };
+    alert::after_run(config, options, Ok(&report), Utc::now()).await;
     tell(config, &report, json)
 }
 

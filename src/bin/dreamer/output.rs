@@ -9,7 +9,8 @@ use dreamer::setup::Report;
 /// Says on stderr why a command stopped.
 pub(crate) fn complain(told: &str) {
     // Nothing can be said about a stderr that does not take it.
-    let _ = writeln!(std::io::stderr(), "dreamer: {told}");
+    let level = crate::logging::level_prefix(3);
+    let _ = writeln!(std::io::stderr(), "{level}dreamer: {told}");
 }
 
 /// What setup did and what comes next.
