@@ -80,7 +80,9 @@ pub enum FlushError {
     #[error(transparent)]
     Gateway(#[from] GatewayError),
     /// The gateway has no such agent.
-    #[error("flush the agent {agent}: the gateway has no such agent, only {known}; name one with --agent or DREAMER_AGENT")]
+    #[error(
+        "flush the agent {agent}: the gateway has no such agent, only {known}; name one with --agent or DREAMER_AGENT"
+    )]
     UnknownAgent {
         /// The agent.
         agent: String,
@@ -96,7 +98,9 @@ pub enum FlushError {
         key: String,
     },
     /// The agent is at work.
-    #[error("flush {key}: {what}, also after {seconds} s; ending the session would interrupt it, try again later")]
+    #[error(
+        "flush {key}: {what}, also after {seconds} s; ending the session would interrupt it, try again later"
+    )]
     Busy {
         /// The session.
         key: String,
@@ -106,7 +110,9 @@ pub enum FlushError {
         seconds: f64,
     },
     /// Somebody else ended the session meanwhile, twice.
-    #[error("flush {key}: the session changed twice between looking and ending; nothing was ended, try again later")]
+    #[error(
+        "flush {key}: the session changed twice between looking and ending; nothing was ended, try again later"
+    )]
     Changed {
         /// The session.
         key: String,
@@ -288,12 +294,9 @@ fn check_agent(agent: &str, agents: Option<&[Agent]>) -> Result<(), FlushError> 
 }
 
 /// Looks until the session is idle, for as long as `wait`.
-async fn look(
-    key: &str,
-    wait: Duration,
-    gateway: &mut dyn Gateway,
-) -> Result<(Step, History), GatewayError> {
+async fn look(key: &str, wait: Duration, gateway: &mut dyn Gateway) -> Result<(Step, History), GatewayError> {
     let deadline = Instant::now() + wait;
+    let mut told = String::new();
     loop {
         let described = session::describe(gateway, key).await?;
         let history = match &described {
@@ -305,7 +308,10 @@ async fn look(
         if Instant::now() >= deadline {
             return Ok((step, history));
         }
-        tracing::info!("{key}: {what}; waiting");
+        if told != *what {
+            tracing::info!("{key}: {what}; waiting");
+            told.clone_from(what);
+        }
         tokio::time::sleep(pause(wait, Duration::from_secs(2))).await;
     }
 }
@@ -370,9 +376,13 @@ async fn await_file(
         let is_over = Instant::now() >= deadline;
         let now = hook::look(folders);
         // Two looks that agree: the hook writes the file in one go, but not atomically.
-        let settled = now.iter().filter(|(path, size)| before.get(*path) != Some(size) && last.get(*path) == Some(size));
+        let settled = now
+            .iter()
+            .filter(|(path, size)| before.get(*path) != Some(size) && last.get(*path) == Some(size));
         for (path, _) in settled {
-            let Some(written) = std::fs::read_to_string(path).ok().and_then(|text| hook::read(&text)) else { continue };
+            let Some(written) = std::fs::read_to_string(path).ok().and_then(|text| hook::read(&text)) else {
+                continue;
+            };
             if wanted.is(&written) {
                 return Ok((path.clone(), written));
             }
@@ -430,7 +440,9 @@ fn report(
     }
     let mut warnings = Vec::new();
     let kept = openclaw.messages_kept();
-    if let Some(history) = history.filter(|h| h.messages > written.messages && written.messages as u64 >= kept) {
+    if let Some(history) =
+        history.filter(|h| h.messages > written.messages && written.messages as u64 >= kept)
+    {
         warnings.push(format!(
             "the session had {} messages and the hook keeps the last {kept}: raise \
              hooks.internal.entries.session-memory.messages in openclaw.json",
@@ -499,7 +511,9 @@ mod tests {
         // A heartbeat at work is no reason to wait where nobody said anything.
         assert_eq!(decide(&known, &with(|h| (h.by_user, h.is_active) = (0, true)), "main"), Step::Nothing);
         assert!(matches!(decide(&known, &with(|h| (h.by_user, h.is_cut) = (0, true)), "main"), Step::End(_)));
-        for busy in [with(|h| h.is_active = true), with(|h| h.waiting = 1), with(|h| (h.by_user, h.waiting) = (0, 2))] {
+        for busy in
+            [with(|h| h.is_active = true), with(|h| h.waiting = 1), with(|h| (h.by_user, h.waiting) = (0, 2))]
+        {
             assert!(matches!(decide(&known, &busy, "main"), Step::Busy(_)), "{busy:?}");
         }
     }

@@ -21,8 +21,8 @@ use crate::providers::{Thresholds, thresholds_of};
 
 pub(crate) use layers::read_env_file;
 pub use layers::{EnvFile, Layers, Origin};
-pub(crate) use resolve::{expand, folder};
 pub use resolve::warnings;
+pub(crate) use resolve::{expand, folder};
 pub use show::{Setting, show, show_json};
 pub use variables::{FLUSH_VARIABLES, VARIABLES, Variable, variable};
 

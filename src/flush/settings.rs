@@ -41,7 +41,8 @@ impl Settings {
         let mut problems = Vec::new();
         let home = layers.home().unwrap_or_default();
         let settings = Self {
-            transport: take(layers, "DREAMER_FLUSH_TRANSPORT", transport, &mut problems).unwrap_or(Transport::Ws),
+            transport: take(layers, "DREAMER_FLUSH_TRANSPORT", transport, &mut problems)
+                .unwrap_or(Transport::Ws),
             wait: take(layers, "DREAMER_FLUSH_WAIT", seconds, &mut problems).unwrap_or_default(),
             program: take(layers, "DREAMER_FLUSH_PROGRAM", word, &mut problems).unwrap_or_default(),
             agent: take(layers, "DREAMER_AGENT", word, &mut problems).unwrap_or_default(),
@@ -67,7 +68,9 @@ fn take<T>(
     let default = || Some((variable(name)?.default?, Origin::Default));
     let (value, origin) = layers.get(name).or_else(default)?;
     parse(value)
-        .map_err(|allowed| problems.push(Problem { variable: name, value: Some(value.into()), origin, allowed }))
+        .map_err(|allowed| {
+            problems.push(Problem { variable: name, value: Some(value.into()), origin, allowed })
+        })
         .ok()
 }
 

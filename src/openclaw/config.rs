@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use crate::config::{EnvFile, Layers, Origin, address, expand, read_env_file};
+use crate::config::{EnvFile, Layers, address, expand, read_env_file};
 use crate::privacy::is_loopback;
 
 /// The port of a gateway that nobody gave another one.
@@ -52,8 +52,16 @@ pub enum OpenClawError {
         /// What is wrong and what is allowed.
         why: String,
     },
+    /// Nobody says where `/new` is to be posted.
+    #[error(
+        "post /new: no address is given, and no stock one of the gateway runs it; name the route that you installed \
+         for it with --url, such as http://127.0.0.1:{DEFAULT_PORT}/new"
+    )]
+    NoRoute,
     /// Nobody says what to log in with.
-    #[error("log in to the gateway: {why}; set OPENCLAW_GATEWAY_TOKEN, or let OPENCLAW_CONFIG_PATH name the gateway's openclaw.json")]
+    #[error(
+        "log in to the gateway: {why}; set OPENCLAW_GATEWAY_TOKEN, or let OPENCLAW_CONFIG_PATH name the gateway's openclaw.json"
+    )]
     NoToken {
         /// Where it was looked for.
         why: String,
@@ -100,6 +108,13 @@ pub struct Endpoint {
     pub credential: Credential,
     /// What `gateway.bind` says, where that may be why nothing answers.
     pub bind: Option<String>,
+}
+
+impl Endpoint {
+    /// The address as it may be printed: what follows a `?` or `#` may be a token.
+    pub fn shown(&self) -> &str {
+        self.url.split(['?', '#']).next().unwrap_or_default()
+    }
 }
 
 /// The gateway's settings, read.
@@ -164,12 +179,7 @@ impl OpenClaw {
     /// As for [`OpenClaw::websocket`], and when no address is given.
     pub fn route(&self) -> Result<Endpoint, OpenClawError> {
         let name = "OPENCLAW_GATEWAY_URL";
-        let Some((url, origin)) = self.layers.get(name) else {
-            let why = "is not set; no stock address runs /new, so name the route that you installed for it: \
-                       --url http://127.0.0.1:18789/new"
-                .into();
-            return Err(OpenClawError::Address { name, origin: Origin::Default.to_string(), why });
-        };
+        let Some((url, origin)) = self.layers.get(name) else { return Err(OpenClawError::NoRoute) };
         let url = self.checked(name, &origin.to_string(), url, &["http", "https"])?;
         let credential = self.credential(is_loopback(&url))?;
         Ok(Endpoint { url, credential, bind: None })
@@ -275,7 +285,8 @@ impl OpenClaw {
             return Err(wrong(allowed));
         }
         let is_plain = matches!(parsed.scheme(), "ws" | "http");
-        let may = self.layers.get("OPENCLAW_ALLOW_INSECURE_PRIVATE_WS").is_some_and(|(value, _)| value == "1");
+        let may =
+            self.layers.get("OPENCLAW_ALLOW_INSECURE_PRIVATE_WS").is_some_and(|(value, _)| value == "1");
         if is_plain && !is_loopback(url) && !may {
             return Err(wrong(format!(
                 "would carry the token unencrypted over the network; use {}:// or an SSH tunnel to this machine, or \
@@ -392,4 +403,120 @@ fn parse(path: &Path, text: &str) -> Result<Value, OpenClawError> {
             None => "it".into(),
         },
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The gateway of a settings text, for a person whose home is a fresh folder.
+    fn openclaw(
+        text: &str,
+        environment: &[(&str, &str)],
+    ) -> (tempfile::TempDir, Result<OpenClaw, OpenClawError>) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(".openclaw")).unwrap();
+        std::fs::write(dir.path().join(".openclaw/openclaw.json"), text).unwrap();
+        let mut layers = Layers::of(environment);
+        layers.user_home = Some(dir.path().to_owned());
+        let read = OpenClaw::read(&layers);
+        (dir, read)
+    }
+
+    fn endpoint(text: &str, environment: &[(&str, &str)]) -> Endpoint {
+        openclaw(text, environment).1.unwrap().websocket().unwrap()
+    }
+
+    #[test]
+    fn the_address_is_the_one_the_gateways_own_clients_take() {
+        let token = [("OPENCLAW_GATEWAY_TOKEN", "t")];
+        let url = |text: &str, more: &[(&str, &str)]| endpoint(text, &[&token[..], more].concat()).url;
+        assert_eq!(url("{}", &[]), "ws://127.0.0.1:18789");
+        assert_eq!(url("{gateway: {port: 19001}}", &[]), "ws://127.0.0.1:19001");
+        assert_eq!(url("{gateway: {port: 19001, tls: {enabled: true}}}", &[]), "wss://127.0.0.1:19001");
+        let port = [("OPENCLAW_GATEWAY_PORT", "127.0.0.1:19002")];
+        assert_eq!(url("{gateway: {port: 19001}}", &port), "ws://127.0.0.1:19002");
+        let remote = "{gateway: {mode: 'remote', remote: {url: 'wss://gateway.example'}}}";
+        assert_eq!(url(remote, &[]), "wss://gateway.example");
+        let named = [("OPENCLAW_GATEWAY_URL", "ws://127.0.0.1:19003")];
+        assert_eq!(url(remote, &named), "ws://127.0.0.1:19003");
+        let insecure =
+            [("OPENCLAW_GATEWAY_URL", "ws://gateway:1"), ("OPENCLAW_ALLOW_INSECURE_PRIVATE_WS", "1")];
+        assert_eq!(url("{}", &insecure), "ws://gateway:1");
+        assert_eq!(endpoint("{gateway: {bind: 'tailnet'}}", &token).bind.as_deref(), Some("tailnet"));
+    }
+
+    #[test]
+    fn the_credential_is_the_one_the_gateway_asks_for() {
+        let secret = |text: &str, environment: &[(&str, &str)]| {
+            endpoint(text, environment).credential.secret().map(str::to_string)
+        };
+        let of = |auth: &str| format!("{{gateway: {{auth: {auth}}}}}");
+        assert_eq!(secret(&of("{token: 'a'}"), &[]).as_deref(), Some("a"));
+        assert_eq!(secret(&of("{mode: 'password', token: 'a', password: 'b'}"), &[]).as_deref(), Some("b"));
+        assert_eq!(secret(&of("{mode: 'none'}"), &[]), None);
+        let reference = of("{token: {source: 'env', provider: 'default', id: 'X'}}");
+        assert_eq!(secret(&reference, &[("X", "c")]).as_deref(), Some("c"));
+        let vars = "{env: {vars: {X: 'd'}}, gateway: {auth: {token: '${X}'}}}";
+        assert_eq!(secret(vars, &[]).as_deref(), Some("d"));
+        let remote = "{gateway: {mode: 'remote', auth: {token: 'a'}, remote: {url: 'wss://h', token: 'r'}}}";
+        assert_eq!(secret(remote, &[]).as_deref(), Some("r"));
+        for nothing in [of("{}"), of("{token: '${MISSING}'}"), of("{token: {source: 'exec', id: 'x'}}")] {
+            let told = openclaw(&nothing, &[]).1.unwrap().websocket().unwrap_err().to_string();
+            assert!(told.contains("no plain token in gateway.auth"), "{told}");
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_in_as_the_gateway_does() {
+        let (_dir, read) = openclaw("{}", &[("A", "1"), ("B_2", "two")]);
+        let read = read.unwrap();
+        for (text, filled) in [
+            ("${A}", Some("1")),
+            ("x-${A}-${B_2}/y", Some("x-1-two/y")),
+            ("$${A}", Some("${A}")),
+            ("${a}", Some("${a}")),
+            ("${", Some("${")),
+            ("$5", Some("$5")),
+            ("${MISSING}", None),
+        ] {
+            assert_eq!(read.substitute(text).as_deref(), filled, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_lies_where_the_gateway_puts_it() {
+        let at = |text: &str, agent: &str| {
+            let (dir, read) = openclaw(text, &[]);
+            read.unwrap().workspace(agent).strip_prefix(dir.path()).map(Path::to_owned).unwrap_or_default()
+        };
+        assert_eq!(at("{}", "main"), Path::new(".openclaw/workspace"));
+        assert_eq!(at("{agents: {defaults: {workspace: '~/ws'}}}", "main"), Path::new("ws"));
+        let two = "{agents: {defaults: {workspace: '~/ws'}, entries: {a: {default: true}, b: {}, c: {workspace: '~/c'}}}}";
+        assert_eq!(at(two, "a"), Path::new("ws"));
+        assert_eq!(at(two, "b"), Path::new("ws/b"));
+        assert_eq!(at(two, "c"), Path::new("c"));
+        let listed = "{agents: {list: [{id: 'a'}, {id: 'b'}]}}";
+        assert_eq!(at(listed, "b"), Path::new(".openclaw/workspace-b"));
+        assert_eq!(at("{agents: {list: [{id: 'work'}]}}", "work"), Path::new(".openclaw/workspace"));
+    }
+
+    #[test]
+    fn the_hook_is_on_unless_the_settings_say_otherwise() {
+        let check = |text: &str| openclaw(text, &[]).1.unwrap().check_hook();
+        assert!(check("{}").is_ok());
+        assert!(check("{hooks: {internal: {enabled: true}}}").is_ok());
+        assert!(check("{hooks: {internal: {enabled: false}}}").is_err());
+        assert!(check("{hooks: {internal: {entries: {'session-memory': {enabled: false}}}}}").is_err());
+        let kept = "{hooks: {internal: {entries: {'session-memory': {messages: 200}}}}}";
+        assert_eq!(openclaw(kept, &[]).1.unwrap().messages_kept(), 200);
+        assert_eq!(openclaw("{}", &[]).1.unwrap().messages_kept(), 15);
+    }
+
+    #[test]
+    fn a_file_that_is_no_json5_is_named_by_line_and_never_quoted() {
+        let told = openclaw("{\n token: 'secret\n}", &[]).1.unwrap_err().to_string();
+        assert!(told.contains("line 2") && !told.contains("secret"), "{told}");
+    }
 }

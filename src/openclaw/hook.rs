@@ -36,8 +36,10 @@ pub fn read(text: &str) -> Option<Written> {
         let start = format!("- **{name}**: ");
         text.lines().take(12).find_map(|line| line.strip_prefix(&start)).map(|value| value.trim().to_string())
     };
-    let unavailable = text.lines().find_map(|line| line.strip_prefix("> Transcript content was unavailable: "));
-    let roles: Vec<&str> = ROLE.captures_iter(text).filter_map(|found| Some(found.get(1)?.as_str())).collect();
+    let unavailable =
+        text.lines().find_map(|line| line.strip_prefix("> Transcript content was unavailable: "));
+    let roles: Vec<&str> =
+        ROLE.captures_iter(text).filter_map(|found| Some(found.get(1)?.as_str())).collect();
     Some(Written {
         key: field("Session Key")?,
         id: field("Session ID").unwrap_or_default(),

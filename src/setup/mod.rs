@@ -415,7 +415,9 @@ mod tests {
         for line in TEMPLATE.lines() {
             assert!(line.is_empty() || line.starts_with('#'), "{line} would set something");
         }
-        for (name, default) in VARIABLES.iter().chain(FLUSH_VARIABLES).filter_map(|v| Some((v.name, v.default?))) {
+        for (name, default) in
+            VARIABLES.iter().chain(FLUSH_VARIABLES).filter_map(|v| Some((v.name, v.default?)))
+        {
             assert!(TEMPLATE.contains(&format!("\n#{name}={default}\n")), "{name}={default}");
         }
     }

@@ -19,11 +19,10 @@ pub(crate) struct Flags {
     /// The session to end instead, such as agent:main:telegram:direct:42
     #[arg(long, value_name = "KEY")]
     pub(crate) session_key: Option<String>,
-    /// How to ask the gateway [default: DREAMER_FLUSH_TRANSPORT, else ws]
-    #[arg(long, value_enum)]
+    /// Over its WebSocket, your route for POST /new, or its program [default: DREAMER_FLUSH_TRANSPORT, else ws]
+    #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) transport: Option<How>,
-    /// The gateway's WebSocket, or with http the route for POST /new [default: OPENCLAW_GATEWAY_URL, else as openclaw.json
-    /// says]
+    /// The gateway's address, or the route's [default: OPENCLAW_GATEWAY_URL, else as openclaw.json says]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// The gateway's program, for cli [default: DREAMER_FLUSH_PROGRAM, else openclaw]
@@ -49,14 +48,11 @@ pub(crate) struct Flags {
     pub(crate) verbose: bool,
 }
 
-/// The ways to ask the gateway.
+/// The ways to ask the gateway. No doc comments on them: clap would print the long help, a line each.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum How {
-    /// Its WebSocket
     Ws,
-    /// A route for POST /new that the operator has installed
     Http,
-    /// Its own program: openclaw gateway call
     Cli,
 }
 

@@ -71,7 +71,7 @@ async fn run(flags: &Flags) -> Result<Report, Failure> {
     let report = match settings.transport {
         Transport::Ws => {
             let endpoint = openclaw.websocket().map_err(FlushError::from)?;
-            tracing::info!("connecting to {}", endpoint.url);
+            tracing::info!("connecting to {}", endpoint.shown());
             let mut gateway =
                 WebSocket::open(&endpoint, settings.patience()).await.map_err(FlushError::from)?;
             flush::flush(&ask, &settings, &openclaw, &mut gateway).await?
@@ -87,7 +87,7 @@ async fn run(flags: &Flags) -> Result<Report, Failure> {
         Transport::Http if flags.dry_run => return Err(Failure::Usage(Flags::no_dry_run_over_http())),
         Transport::Http => {
             let endpoint = openclaw.route().map_err(FlushError::from)?;
-            tracing::info!("posting /new to {}", endpoint.url);
+            tracing::info!("posting /new to {}", endpoint.shown());
             flush::flush_over_http(&ask, &settings, &openclaw, &endpoint).await?
         }
     };
@@ -113,7 +113,9 @@ fn line(report: &Report) -> String {
     match (report.status, &report.episode) {
         (Status::Flushed, Some(episode)) => format!("flushed {key}: {} ({messages})\n", episode.display()),
         (Status::Flushed, None) => format!("flushed {key}\n"),
-        (Status::NothingToFlush, _) => format!("nothing to flush in {key}: {}\n", report.why.unwrap_or("it is empty")),
+        (Status::NothingToFlush, _) => {
+            format!("nothing to flush in {key}: {}\n", report.why.unwrap_or("it is empty"))
+        }
         (Status::DryRun, _) => format!("would flush {key}: {messages}\n"),
     }
 }

@@ -97,18 +97,15 @@ impl RouteError {
 /// # Errors
 /// When nobody answers in time, or the answer is not that of a route which ended the session.
 pub async fn post_new(endpoint: &Endpoint, key: &str, patience: Duration) -> Result<String, GatewayError> {
-    let url = endpoint.url.clone();
-    let unreachable = |error: reqwest::Error| unreachable(&url, error, patience);
+    let url = endpoint.url.as_str();
+    let unreachable = |error: reqwest::Error| unreachable(endpoint.shown(), error, patience);
     // A redirect would carry the token elsewhere.
     let mut client = reqwest::Client::builder().timeout(patience).redirect(reqwest::redirect::Policy::none());
-    if is_loopback(&url) {
+    if is_loopback(url) {
         client = client.no_proxy();
     }
-    let mut request = client
-        .build()
-        .map_err(unreachable)?
-        .post(&url)
-        .json(&json!({ "message": "/new", "sessionKey": key }));
+    let mut request =
+        client.build().map_err(unreachable)?.post(url).json(&json!({ "message": "/new", "sessionKey": key }));
     if let Credential::Token(secret) | Credential::Password(secret) = &endpoint.credential {
         request = request.bearer_auth(secret.expose_secret());
     }
@@ -121,7 +118,7 @@ pub async fn post_new(endpoint: &Endpoint, key: &str, patience: Duration) -> Res
 
 /// What an answer means: the session's key, none where the answer does not name it.
 fn judge(endpoint: &Endpoint, status: u16, body: &str) -> Result<Option<String>, RouteError> {
-    let url = endpoint.url.clone();
+    let url = endpoint.shown().to_string();
     let answer: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let said = said(&answer, body, &endpoint.credential);
     match status {

@@ -60,7 +60,9 @@ pub enum GatewayError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Something listens that is no gateway, or a proxy stands before it.
-    #[error("talk to the gateway at {url}: {what}; check that OPENCLAW_GATEWAY_URL is the gateway's own address")]
+    #[error(
+        "talk to the gateway at {url}: {what}; check that OPENCLAW_GATEWAY_URL is the gateway's own address"
+    )]
     NotAGateway {
         /// The address.
         url: String,
@@ -76,7 +78,9 @@ pub enum GatewayError {
         seconds: u64,
     },
     /// It closed the connection.
-    #[error("get an answer to {method}: the gateway closed the connection{why}; is it restarting? try again later")]
+    #[error(
+        "get an answer to {method}: the gateway closed the connection{why}; is it restarting? try again later"
+    )]
     Closed {
         /// What was asked.
         method: &'static str,
@@ -95,7 +99,9 @@ pub enum GatewayError {
         said: String,
     },
     /// The gateway counts failed attempts.
-    #[error("log in to the gateway: it refuses more attempts for a while ({said}); correct the token, try again later")]
+    #[error(
+        "log in to the gateway: it refuses more attempts for a while ({said}); correct the token, try again later"
+    )]
     RateLimited {
         /// What the gateway said.
         said: String,
@@ -255,8 +261,7 @@ fn login_error(code: &str, detail: &str, said: &str, credential: &Credential) ->
         "PROTOCOL_MISMATCH" | "CLIENT_VERSION_MISMATCH" => GatewayError::ClientRejected { said },
         detail if detail.starts_with("DEVICE_AUTH_") => GatewayError::NotPaired { said },
         detail if detail.starts_with("AUTH_") => {
-            let credential =
-                if matches!(credential, Credential::Password(_)) { "password" } else { "token" };
+            let credential = if matches!(credential, Credential::Password(_)) { "password" } else { "token" };
             GatewayError::Unauthorized { credential, said }
         }
         _ if code == "NOT_PAIRED" => GatewayError::NotPaired { said },
@@ -306,7 +311,8 @@ mod tests {
         let at = |method, code: &str, message: &str, details: Value| {
             error(method, json!({"code": code, "message": message, "details": details}))
         };
-        let scope = at("sessions.reset", "FORBIDDEN", "no", json!({"code": "MISSING_SCOPE", "missingScope": "x"}));
+        let scope =
+            at("sessions.reset", "FORBIDDEN", "no", json!({"code": "MISSING_SCOPE", "missingScope": "x"}));
         assert!(matches!(scope, GatewayError::MissingScope { scope, .. } if scope == "x"));
         let wrong = at("connect", "INVALID_REQUEST", "unauthorized", json!({"code": "AUTH_TOKEN_MISMATCH"}));
         assert!(matches!(wrong, GatewayError::Unauthorized { credential: "token", .. }));

@@ -41,7 +41,10 @@ impl Gateway for Program {
             (_, Some(Err(error))) => Err(self.refused(method, &error)),
             (is_done, _) => {
                 let stderr = String::from_utf8_lossy(&output.stderr);
-                let said = quote(last_line(&stderr).or_else(|| last_line(&stdout)).unwrap_or("nothing"), &self.secret());
+                let said = quote(
+                    last_line(&stderr).or_else(|| last_line(&stdout)).unwrap_or("nothing"),
+                    &self.secret(),
+                );
                 let status = if is_done { "no JSON".to_string() } else { output.status.to_string() };
                 Err(GatewayError::Program { program: self.program.clone(), method, status, said })
             }
@@ -52,9 +55,12 @@ impl Gateway for Program {
 impl Program {
     /// The token, as far as we know it, so that it is not repeated.
     fn secret(&self) -> Credential {
-        let of = |name| self.environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.clone().into());
+        let of =
+            |name| self.environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.clone().into());
         let token = of("OPENCLAW_GATEWAY_TOKEN").map(Credential::Token);
-        token.or_else(|| of("OPENCLAW_GATEWAY_PASSWORD").map(Credential::Password)).unwrap_or(Credential::Nothing)
+        token
+            .or_else(|| of("OPENCLAW_GATEWAY_PASSWORD").map(Credential::Password))
+            .unwrap_or(Credential::Nothing)
     }
 
     /// `{"ok": false, "error": {"type": …}}`: an error of the gateway, or of the way to it.
@@ -71,16 +77,18 @@ impl Program {
         match text(error.get("kind")).as_str() {
             _ if reason.contains("ECONNREFUSED") => GatewayError::Refused { url, bind: String::new() },
             "timeout" => GatewayError::Silent { method, seconds: self.patience.as_secs() },
-            _ => GatewayError::Closed { method, why: format!(" ({})", quote(&text(error.get("message")), &secret)) },
+            _ => GatewayError::Closed {
+                method,
+                why: format!(" ({})", quote(&text(error.get("message")), &secret)),
+            },
         }
     }
 }
 
 /// The JSON object a program printed, after whatever it printed before; an error if it says `"ok": false` with one.
 fn read(stdout: &str) -> Option<Result<Value, Value>> {
-    let starts = stdout.match_indices('{').map(|(at, _)| at).filter(|at| {
-        stdout[..*at].ends_with('\n') || *at == 0
-    });
+    let starts =
+        stdout.match_indices('{').map(|(at, _)| at).filter(|at| stdout[..*at].ends_with('\n') || *at == 0);
     let answer = starts.filter_map(|at| serde_json::from_str::<Value>(stdout[at..].trim()).ok()).next()?;
     let failed = answer.get("ok") == Some(&Value::Bool(false)) && answer.get("error").is_some();
     Some(if failed { Err(answer) } else { Ok(answer) })

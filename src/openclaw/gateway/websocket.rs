@@ -91,9 +91,13 @@ impl WebSocket {
                 let said = format!("{} {}", u16::from(close.code), close.reason);
                 Err(closed(format!(" ({})", quote(&said, &self.endpoint.credential))))
             }
-            Some(Ok(Message::Close(None)) | Err(WireError::ConnectionClosed)) | None => Err(closed(String::new())),
+            Some(Ok(Message::Close(None)) | Err(WireError::ConnectionClosed)) | None => {
+                Err(closed(String::new()))
+            }
             Some(Ok(_)) => Ok(Frame::Other),
-            Some(Err(error)) => Err(closed(format!(" ({})", quote(&error.to_string(), &self.endpoint.credential)))),
+            Some(Err(error)) => {
+                Err(closed(format!(" ({})", quote(&error.to_string(), &self.endpoint.credential))))
+            }
         }
     }
 }
@@ -138,14 +142,17 @@ fn read(text: &str) -> Frame {
         (Some("res"), _, Some(id)) => {
             let of = |key| frame.get(key).cloned().unwrap_or(Value::Null);
             let ok = frame.get("ok") == Some(&Value::Bool(true));
-            Frame::Answer { id: id.to_string(), result: if ok { Ok(of("payload")) } else { Err(of("error")) } }
+            Frame::Answer {
+                id: id.to_string(),
+                result: if ok { Ok(of("payload")) } else { Err(of("error")) },
+            }
         }
         _ => Frame::Other,
     }
 }
 
 fn unreachable(endpoint: &Endpoint, error: WireError) -> GatewayError {
-    let url = endpoint.url.clone();
+    let url = endpoint.shown().to_string();
     match error {
         WireError::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             let bind = endpoint.bind.as_ref().map(|bind| format!(" (gateway.bind is {bind})"));
@@ -156,6 +163,7 @@ fn unreachable(endpoint: &Endpoint, error: WireError) -> GatewayError {
             GatewayError::NotAGateway { url, what }
         }
         WireError::Protocol(error) => GatewayError::NotAGateway { url, what: error.to_string() },
+        WireError::Io(error) => GatewayError::Unreachable { url, source: Box::new(error) },
         error => GatewayError::Unreachable { url, source: Box::new(error) },
     }
 }
