@@ -25,7 +25,7 @@ use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, local};
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
-use crate::state::journal::{Journal, JudgedPair};
+use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
 use crate::state::{StateError, write_atomically};
@@ -153,7 +153,10 @@ pub async fn dream_with(
     }
     let _lock = Lock::take(&config.state_dir())?;
     let store = Store::open(&config.lancedb_uri).await?;
-    let mut warnings = recover(config, &store, now).await?;
+    let mut warnings = match options.dry_run {
+        true => tell_unfinished(config, now)?,
+        false => recover(config, &store, now).await?,
+    };
 
     let known = remember(config, &store, &mut warnings).await?;
     let episodes = match options.mode {
@@ -225,10 +228,7 @@ pub async fn apply(
     let run = Run::of(&runs, RunId::parse(run).ok_or_else(no_such)?);
     let _lock = Lock::take(&config.state_dir())?;
     run.check_applicable(&runs, now)?;
-    let mut plan = run.read_plan()?;
-    if plan.report.status == Status::DryRun {
-        plan.report.status = build::status_of(&plan);
-    }
+    let plan = run.read_plan()?;
     let store = Store::open(&config.lancedb_uri).await?;
     carry_out(&run, plan, &store, config, now, started).await
 }
@@ -239,7 +239,7 @@ async fn plan(
     known: &Remembered,
     material: &Material,
     journal: &Journal,
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
 ) -> Result<DreamPlan, Error> {
     let compressed = match night.mode {
         Mode::RemOnly => Compressed::default(),
@@ -260,7 +260,7 @@ async fn plan(
         material,
         compressed: &compressed,
         rem: &rem,
-        recalls: &read_recalls(night.config)?,
+        recalls: &read_recalls(night.config, &mut warnings)?,
         archived_vectors: &night.store.archived_vectors(&revived).await?,
         journal,
         warnings,
@@ -295,12 +295,15 @@ fn held_back(
 /// Applies the plan, writes the dream log, and ends the run.
 async fn carry_out(
     run: &Run,
-    plan: DreamPlan,
+    mut plan: DreamPlan,
     store: &Store,
     config: &Config,
     now: DateTime<Utc>,
     started: Instant,
 ) -> Result<DreamReport, Error> {
+    if plan.report.status == Status::DryRun {
+        plan.report.status = build::status_of(&plan);
+    }
     run.enter(Phase::Applying, now)?;
     let applied = execute(&plan, store, config).await?;
     let mut report = plan.report;
@@ -314,20 +317,27 @@ async fn carry_out(
 
 fn take_in(report: &mut DreamReport, applied: Applied) {
     report.warnings.extend(applied.notes);
+    report.joined.retain(|joined| !joined.after.iter().any(|shown| applied.dropped.contains(&shown.id)));
+    report.archived_episodes.retain(|name| !applied.stayed.contains(name));
+    for (fate, count) in applied.held_back {
+        report.fates.entry(fate).and_modify(|before| *before = before.saturating_sub(count));
+        *report.fates.entry(Fate::HeldBack).or_default() += count;
+    }
+    report.fates.retain(|_, count| *count > 0);
     report.live.1 = applied.live;
 }
 
 /// Ends what a killed run began: a plan that was being applied is applied again; one that was not started is applied if
-/// it is young enough, else given up.
+/// it is young enough and no other run finished since, else given up.
 async fn recover(config: &Config, store: &Store, now: DateTime<Utc>) -> Result<Vec<String>, Error> {
     let mut told = Vec::new();
-    for run in Run::all(&config.runs_dir())? {
+    let runs = config.runs_dir();
+    for run in Run::all(&runs)? {
         let phase = run.phase()?;
-        let unfinished = matches!(phase, Phase::Planned | Phase::Applying);
-        if !unfinished {
+        if !phase.is_unfinished() {
             continue;
         }
-        if phase == Phase::Planned && !run.is_fresh(now)? {
+        if phase == Phase::Planned && (!run.is_fresh(now)? || run.overtaken(&runs)?.is_some()) {
             run.enter(Phase::Abandoned, now)?;
             told.push(format!(
                 "run {} had been planned and never started: given up, nothing of it was written",
@@ -339,6 +349,20 @@ async fn recover(config: &Config, store: &Store, now: DateTime<Utc>) -> Result<V
         let report = carry_out(&run, run.read_plan()?, store, config, now, Instant::now()).await?;
         let log = report.dream_log.unwrap_or_default();
         told.push(format!("run {} had been interrupted and is finished now: {log}", run.id));
+    }
+    Ok(told)
+}
+
+/// A dry run writes nothing, so it leaves a killed run to the next night; its own plan cannot be applied before that.
+fn tell_unfinished(config: &Config, now: DateTime<Utc>) -> Result<Vec<String>, Error> {
+    let mut told = Vec::new();
+    for run in Run::all(&config.runs_dir())? {
+        if run.is_pending(now)? {
+            told.push(format!(
+                "run {} was interrupted: a full run goes on with it first, so this preview may not hold",
+                run.id
+            ));
+        }
     }
     Ok(told)
 }
@@ -476,7 +500,7 @@ fn last_model(known: &Remembered, configured: &str) -> String {
 }
 
 /// Recalls any agent may have noted in `recalls/*.jsonl`: `{"id" or "text", "at"}` a line.
-fn read_recalls(config: &Config) -> Result<Recalls, StateError> {
+fn read_recalls(config: &Config, warnings: &mut Vec<String>) -> Result<Recalls, StateError> {
     #[derive(serde::Deserialize)]
     struct Line {
         id: Option<String>,
@@ -508,11 +532,11 @@ fn read_recalls(config: &Config) -> Result<Recalls, StateError> {
                 Ok(Line { text: Some(text), at, .. }) => {
                     recalls.by_text.insert((text, at.with_timezone(&config.timezone).date_naive()));
                 }
-                _ => tracing::warn!(
+                _ => warnings.push(format!(
                     "{}:{}: no recall, passed over: a line is {{\"id\" or \"text\", \"at\"}}",
                     path.display(),
                     number + 1
-                ),
+                )),
             }
         }
     }

@@ -152,28 +152,7 @@ async fn vector_of(store: &Store, id: &String) -> Result<Vec<f32>, Error> {
 /// Otherwise a faded memory would fade again the next night.
 fn rebased(old: Option<Trace>, memory: &Memory, config: &Config, today: NaiveDate) -> Trace {
     let base = old.as_ref().map_or(memory.importance, |trace| trace.base.max(memory.importance));
-    let trace = old.unwrap_or_else(|| Trace {
-        id: memory.id.clone(),
-        agent: memory.partition.agent.clone(),
-        digest: String::new(),
-        base,
-        written: base,
-        clock: today,
-        stability: 1.0,
-        recalled: Default::default(),
-        reinforced: Default::default(),
-        sources: Vec::new(),
-        merged_from: Vec::new(),
-        entities: Vec::new(),
-        tags: Vec::new(),
-        emotion: 0.0,
-        said_at: None,
-        about: None,
-        pinned: false,
-        reconciled: Reconciled::Done,
-        model: config.embedding_model().to_string(),
-        run: RUN.to_string(),
-    });
+    let trace = old.unwrap_or_else(|| Trace::of_row(memory, today, config.embedding_model(), RUN));
     Trace {
         digest: text_digest(&memory.text),
         base,

@@ -172,7 +172,12 @@ impl Config {
 
     /// Whether a gateway uses these episodes or this database: one of them lies outside the home.
     pub fn has_gateway(&self) -> bool {
-        !inside(&self.episodes_dir, &self.home) || !inside(Path::new(&self.lancedb_uri), &self.home)
+        !self.owns_episodes() || !inside(Path::new(&self.lancedb_uri), &self.home)
+    }
+
+    /// Whether the episodes lie inside the home, so that nobody else reads them.
+    pub fn owns_episodes(&self) -> bool {
+        inside(&self.episodes_dir, &self.home)
     }
 
     /// The name of the embedding model; empty when the builtin one is not chosen yet.

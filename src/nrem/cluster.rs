@@ -2,6 +2,7 @@
 //! Leader clustering with a size cap, because single linkage chains and makes five-topic memories.
 
 use chrono::{DateTime, Utc};
+use ndarray::{Array2, ArrayView2};
 
 use crate::detail;
 use crate::episode::Speaker;
@@ -50,34 +51,70 @@ pub fn dot(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 
-/// Groups chunks of one agent: in order of time, each joins the most similar leader at or above `threshold` whose
-/// cluster has room, else leads a new one.
+/// Chunks whose similarities to all leaders are computed in one matrix product. A day of 5 MB has 18,000 chunks and
+/// 7,000 leaders: one by one that took five minutes.
+const BLOCK: usize = 256;
+
+/// Groups chunks, each agent's apart: in order of time, each joins the most similar leader at or above `threshold`
+/// whose cluster has room, else leads a new one.
 pub fn cluster(mut chunks: Vec<(Chunk, Vec<f32>)>, threshold: f32) -> Vec<Cluster> {
     chunks.sort_by(|(a, _), (b, _)| {
         (&a.agent, a.said_at, &a.episode, a.lines, &a.digest)
             .cmp(&(&b.agent, b.said_at, &b.episode, b.lines, &b.digest))
     });
+    let mut clusters = Vec::new();
+    for of_one_agent in chunks.chunk_by(|(a, _), (b, _)| a.agent == b.agent) {
+        clusters.extend(cluster_one_agent(of_one_agent, threshold));
+    }
+    clusters
+}
+
+fn cluster_one_agent(chunks: &[(Chunk, Vec<f32>)], threshold: f32) -> Vec<Cluster> {
+    let dim = chunks.first().map_or(0, |(_, vector)| vector.len());
     let mut clusters: Vec<Cluster> = Vec::new();
-    for (chunk, vector) in chunks {
-        let mut best: Option<(usize, f32)> = None;
-        for (index, cluster) in clusters.iter().enumerate() {
-            if cluster.chunks.len() >= MAX_CLUSTER || cluster.chunks[0].agent != chunk.agent {
-                continue;
+    let mut leaders: Vec<f32> = Vec::new();
+    for block in chunks.chunks(BLOCK) {
+        let similarities = similarities(block, &leaders, dim);
+        let before = clusters.len();
+        for (place, (chunk, vector)) in block.iter().enumerate() {
+            // Leaders found within the block are not in the product yet.
+            let known = similarities.row(place).to_vec();
+            let fresh = clusters[before..].iter().map(|cluster| dot(&cluster.vectors[0], vector));
+            let mut best: Option<(usize, f32)> = None;
+            for (index, similarity) in known.into_iter().chain(fresh).enumerate() {
+                let has_room = clusters[index].chunks.len() < MAX_CLUSTER;
+                if has_room && similarity >= threshold && best.is_none_or(|(_, s)| similarity > s) {
+                    best = Some((index, similarity));
+                }
             }
-            let similarity = dot(&cluster.vectors[0], &vector);
-            if similarity >= threshold && best.is_none_or(|(_, s)| similarity > s) {
-                best = Some((index, similarity));
+            match best {
+                Some((index, _)) => {
+                    clusters[index].chunks.push(chunk.clone());
+                    clusters[index].vectors.push(vector.clone());
+                }
+                None => {
+                    clusters.push(Cluster {
+                        chunks: vec![chunk.clone()],
+                        vectors: vec![vector.clone()],
+                        rank: 0.0,
+                    });
+                    leaders.extend(vector);
+                }
             }
-        }
-        match best {
-            Some((index, _)) => {
-                clusters[index].chunks.push(chunk);
-                clusters[index].vectors.push(vector);
-            }
-            None => clusters.push(Cluster { chunks: vec![chunk], vectors: vec![vector], rank: 0.0 }),
         }
     }
     clusters
+}
+
+/// Inner products of a block's vectors with the leaders, one row a chunk.
+fn similarities(block: &[(Chunk, Vec<f32>)], leaders: &[f32], dim: usize) -> Array2<f32> {
+    let rows: Vec<f32> = block.iter().flat_map(|(_, vector)| vector.iter().copied()).collect();
+    let count = leaders.len().checked_div(dim).unwrap_or(0);
+    let block =
+        ArrayView2::from_shape((block.len(), dim), &rows).expect("vectors of one model have one length");
+    let leaders =
+        ArrayView2::from_shape((count, dim), leaders).expect("vectors of one model have one length");
+    block.dot(&leaders.t())
 }
 
 /// Orders clusters by how much they deserve a memory, best first: user statements, decisions, dates, novelty, size.
@@ -139,6 +176,37 @@ mod tests {
                 assert!(dot(vector, &cluster.vectors[0]) >= 0.9);
             }
         }
+    }
+
+    #[test]
+    fn many_chunks_make_the_same_clusters_as_one_by_one() {
+        let angle = |i: usize| (i * i % 997) as f32 * 0.01;
+        let all: Vec<(Chunk, Vec<f32>)> = (0..600)
+            .map(|i| (chunk(&format!("text {i}"), "user"), unit(angle(i).cos(), angle(i).sin())))
+            .collect();
+        let mut sorted = all.clone();
+        sorted.sort_by(|(a, _), (b, _)| a.digest.cmp(&b.digest));
+        let mut expected: Vec<Vec<String>> = Vec::new();
+        let mut leaders: Vec<Vec<f32>> = Vec::new();
+        for (chunk, vector) in &sorted {
+            let room = |i: &usize| expected[*i].len() < MAX_CLUSTER && dot(&leaders[*i], vector) >= 0.999;
+            let best = (0..leaders.len()).filter(room).max_by(|a, b| {
+                dot(&leaders[*a], vector).total_cmp(&dot(&leaders[*b], vector)).then(b.cmp(a))
+            });
+            match best {
+                Some(i) => expected[i].push(chunk.digest.clone()),
+                None => {
+                    expected.push(vec![chunk.digest.clone()]);
+                    leaders.push(vector.clone());
+                }
+            }
+        }
+        let got: Vec<Vec<String>> = cluster(all, 0.999)
+            .iter()
+            .map(|cluster| cluster.chunks.iter().map(|chunk| chunk.digest.clone()).collect())
+            .collect();
+        assert!(got.len() > 50, "{}", got.len());
+        assert_eq!(got, expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::nrem::select::{self, Material};
 use crate::nrem::{Compressed, NewDraft};
 use crate::plan::{
     DreamPlan, EpisodeMove, FORMAT, ImportanceChange, MergedDraft, ReviewItem, id_of_new, id_of_raw,
+    id_of_successor,
 };
 use crate::rem::Reconciliation;
 use crate::rem::conflict::{Claim, Relation};
@@ -120,6 +121,9 @@ impl<'a> Building<'a> {
     fn leave(&mut self, id: &str, reason: Departure, successor: Option<String>) {
         let Some(row) = self.found.known.rows.get(id) else { return };
         self.leaving.insert(id.to_owned());
+        if let Some(carrier) = successor.as_ref().and_then(|id| self.found.known.rows.get(id)) {
+            self.plan.carriers.insert(carrier.id.clone(), carrier.text.clone());
+        }
         self.plan.leaving.push(self.leaving_of(id, &row.text, reason, successor));
     }
 
@@ -216,12 +220,11 @@ impl<'a> Building<'a> {
         let before = vec![self.shown_claim(older), self.shown_claim(newer)];
         let mut after = Vec::new();
         for text in texts {
-            let memory = self.new_memory(
-                text,
-                newer.partition.clone(),
-                newer.category,
-                one.importance.max(other.importance),
-            );
+            let importance = one.importance.max(other.importance);
+            let memory = Memory {
+                id: id_of_successor(&self.night.run, &newer.partition.agent, text),
+                ..self.new_memory(text, newer.partition.clone(), newer.category, importance)
+            };
             let trace = self.traces.of_successor(&memory, newer, older, &[self.draft(new), self.draft(old)]);
             after.push(self.shown(&memory, &trace));
             let vector = self.found.rem.merged_vectors.get(text).cloned().unwrap_or_default();
@@ -533,7 +536,7 @@ impl<'a> Building<'a> {
     /// The chunks a night used are kept raw, with the memories that rest on them.
     fn keep_raw(&mut self) {
         let mut memories: HashMap<&str, Vec<String>> = HashMap::new();
-        for trace in self.traces.of_inserted(&self.plan.inserts) {
+        for trace in self.traces.all() {
             for source in &trace.sources {
                 memories.entry(&source.chunk).or_default().push(trace.id.clone());
             }
@@ -593,10 +596,10 @@ impl<'a> Building<'a> {
                 .map_or_else(|| self.found.journal.is_settled(digest), |(fate, ..)| fate.is_final())
         };
         let config = self.night.config;
-        let at_once = config.episodes_dir.starts_with(&config.home);
+        let at_once = config.owns_episodes();
         for file in select::done(&self.found.material.files, settled) {
             // The gateway loads the notes of today and yesterday into every new session: they stay where it looks.
-            if at_once || (self.night.today - file.date).num_days() > 2 {
+            if at_once || (self.night.today - file.date).num_days() >= 2 {
                 self.plan.moves.push(EpisodeMove {
                     from: file.path.clone(),
                     to: config.archive_dir(),
@@ -703,6 +706,7 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         run: night.run.clone(),
         planned_at: night.now,
         leaving: vec![],
+        carriers: BTreeMap::new(),
         merged_drafts: vec![],
         inserts: vec![],
         unarchive: vec![],

@@ -58,6 +58,11 @@ pub fn id_of_new(run: &RunId, agent: &str, text: &str) -> String {
     Uuid::new_v5(&namespace, format!("{agent}\n{text}").as_bytes()).to_string()
 }
 
+/// The id of a successor: another one than a draft of the same words would have.
+pub fn id_of_successor(run: &RunId, agent: &str, text: &str) -> String {
+    id_of_new(run, agent, &format!("successor\n{text}"))
+}
+
 /// The id of a chunk's row in `raw_memories`: UUID v5 of its digest.
 pub fn id_of_raw(chunk_digest: &str) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, chunk_digest.as_bytes()).to_string()
@@ -137,6 +142,10 @@ pub struct DreamPlan {
     pub planned_at: DateTime<Utc>,
     /// Rows that leave `memories` for the archive.
     pub leaving: Vec<Leaving>,
+    /// Live rows that carry the content of rows that leave, with their text as read: one that says something else by
+    /// then carries nothing.
+    #[serde(default)]
+    pub carriers: BTreeMap<String, String>,
     /// Drafts that go straight to the archive.
     pub merged_drafts: Vec<MergedDraft>,
     /// New, successor and revived rows.

@@ -39,6 +39,11 @@ impl Phase {
             Self::Abandoned => "abandoned",
         }
     }
+
+    /// Whether a night was killed in it.
+    pub fn is_unfinished(self) -> bool {
+        matches!(self, Self::Planned | Self::Applying)
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -186,12 +191,41 @@ impl Run {
         if state.phase != Phase::Applying && !self.is_fresh(now)? {
             return stale(format!("it was planned more than {FRESH_HOURS} hours ago"));
         }
-        for other in Self::all(runs_dir)? {
-            if other.id != self.id && other.finished_at()?.is_some_and(|at| at > state.planned_at) {
-                return stale(format!("run {} has changed the memories since", other.id));
+        if let Some(other) = self.overtaken(runs_dir)? {
+            return stale(format!("run {} has changed the memories since", other.id));
+        }
+        for other in Self::all(runs_dir)?.iter().filter(|other| other.id != self.id) {
+            if other.is_pending(now)? {
+                return stale(format!(
+                    "run {} was interrupted, and a full run must go on with it first",
+                    other.id
+                ));
             }
         }
         Ok(())
+    }
+
+    /// A run that finished after this one was planned.
+    ///
+    /// # Errors
+    /// When a run's state cannot be read.
+    pub fn overtaken(&self, runs_dir: &Path) -> Result<Option<Self>, PlanError> {
+        let planned_at = self.state()?.planned_at;
+        for other in Self::all(runs_dir)? {
+            if other.id != self.id && other.finished_at()?.is_some_and(|at| at > planned_at) {
+                return Ok(Some(other));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the next night goes on with it: it was killed while it was applied, or before and not long ago.
+    ///
+    /// # Errors
+    /// When the run's state cannot be read.
+    pub fn is_pending(&self, now: DateTime<Utc>) -> Result<bool, PlanError> {
+        let phase = self.phase()?;
+        Ok(phase == Phase::Applying || phase.is_unfinished() && self.is_fresh(now)?)
     }
 }
 

@@ -17,7 +17,6 @@ use crate::rem::conflict::Claim;
 use crate::rem::fading;
 use crate::remembered::Remembered;
 use crate::state::ledger::AgentDays;
-use crate::store::NewRow;
 
 /// With `auto`, recall sources must have been readable on so many active days before an agent's memories may fade.
 const READABLE_DAYS: usize = 14;
@@ -119,9 +118,9 @@ impl<'a> Traces<'a> {
         if fading::is_foreign(&trace, row.importance) {
             (trace.base, trace.written, trace.clock) = (row.importance, row.importance, today);
         }
-        let comes_into_force = self.night.ledger.of(&trace.agent).fading_since.is_none()
-            && self.days.get(&trace.agent).is_some_and(|days| days.fading_since.is_some());
-        if comes_into_force {
+        // Both ways: what came in force forgets nothing at once, and what went out of force gives nothing back.
+        let was_in_force = self.night.ledger.of(&trace.agent).fading_since.is_some();
+        if was_in_force != self.in_force(&trace.agent) {
             (trace.base, trace.clock) = (row.importance, today);
         }
         trace
@@ -135,9 +134,12 @@ impl<'a> Traces<'a> {
         self.known.traces.get(&archived.memory.id)
     }
 
+    fn in_force(&self, agent: &str) -> bool {
+        self.days.get(agent).is_some_and(|days| days.fading_since.is_some())
+    }
+
     fn rate(&self, agent: &str) -> f64 {
-        let in_force = self.days.get(agent).is_some_and(|days| days.fading_since.is_some());
-        if in_force { self.night.config.decay_rate } else { 0.0 }
+        if self.in_force(agent) { self.night.config.decay_rate } else { 0.0 }
     }
 
     fn days_of(&self, agent: &str) -> AgentDays {
@@ -288,9 +290,9 @@ impl<'a> Traces<'a> {
         self.now.get(id).or_else(|| self.known.traces.get(id))
     }
 
-    /// Traces of rows that are inserted tonight.
-    pub(super) fn of_inserted(&self, inserts: &[NewRow]) -> Vec<&Trace> {
-        inserts.iter().filter_map(|row| self.now.get(&row.memory.id)).collect()
+    /// Every trace of the night.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Trace> {
+        self.now.values()
     }
 
     /// Importance of a live row as of today.

@@ -231,11 +231,11 @@ fn settle_exact_duplicates(
     for row in open.iter().filter(|row| !gone.contains(&row.id)) {
         let index = places[&row.id];
         let twins = &same[&(language::normalise(&row.text), &row.partition)];
-        let free = |other: &&usize| **other != index && !rem.resolutions.is_taken(**other);
         if rem.resolutions.is_taken(index) {
             continue;
         }
-        if let Some(twin) = twins.iter().find(free).copied() {
+        let stays = |other: &&usize| **other != index && rem.resolutions.may_keep(**other);
+        if let Some(twin) = twins.iter().find(stays).copied() {
             let reason = "the same words".to_owned();
             settle_by_rule(index, twin, 1.0, reason, may_leave, rem);
         }
@@ -379,7 +379,8 @@ fn settle_plain_duplicates(
     for neighbourhood in &all {
         for candidate in &neighbourhood.candidates {
             let (one, other) = (&rem.claims[neighbourhood.new], &rem.claims[candidate.claim]);
-            let taken = [neighbourhood.new, candidate.claim].iter().any(|i| rem.resolutions.is_taken(*i));
+            let taken =
+                rem.resolutions.is_taken(neighbourhood.new) || !rem.resolutions.may_keep(candidate.claim);
             if taken || candidate.similarity.0 < night.thresholds.duplicate {
                 continue;
             }

@@ -75,6 +75,9 @@ pub struct Resolutions {
     /// Rows that could not leave because the loss budget for merging was reached.
     pub over_budget: usize,
     taken: BTreeSet<usize>,
+    /// Claims that stay while a duplicate of theirs goes: further duplicates may go the same night.
+    keepers: BTreeSet<usize>,
+    turned_away: BTreeSet<usize>,
     leaving: BTreeMap<String, usize>,
 }
 
@@ -82,6 +85,11 @@ impl Resolutions {
     /// Whether the claim already takes part in a resolution tonight.
     pub fn is_taken(&self, claim: usize) -> bool {
         self.taken.contains(&claim)
+    }
+
+    /// Whether a duplicate of the claim may go tonight: it is free, or stays already for another duplicate.
+    pub fn may_keep(&self, claim: usize) -> bool {
+        !self.is_taken(claim) || self.keepers.contains(&claim)
     }
 
     /// Takes in the verdicts on one neighbourhood. `may_leave` says how many rows of an agent may leave by merging
@@ -149,23 +157,32 @@ impl Resolutions {
         claims: &[Claim],
         may_leave: &BTreeMap<String, usize>,
     ) -> bool {
-        let (pair, leavers) = match resolution {
-            Resolution::Merge { new, old, .. } => ([*new, *old], vec![*new, *old]),
-            Resolution::Duplicate { keep, drop, .. } => ([*keep, *drop], vec![*drop]),
+        let (pair, leavers, free) = match resolution {
+            Resolution::Merge { new, old, .. } => {
+                ([*new, *old], vec![*new, *old], !self.is_taken(*new) && !self.is_taken(*old))
+            }
+            Resolution::Duplicate { keep, drop, .. } => {
+                ([*keep, *drop], vec![*drop], self.may_keep(*keep) && !self.is_taken(*drop))
+            }
             _ => return true,
         };
-        if pair.iter().any(|index| self.taken.contains(index)) {
+        if !free {
             return false;
         }
         let agent = &claims[pair[0]].partition.agent;
         let rows = leavers.iter().filter(|index| !claims[**index].is_draft).count();
         let left = self.leaving.entry(agent.clone()).or_default();
         if *left + rows > may_leave.get(agent).copied().unwrap_or(0) {
-            self.over_budget += rows;
+            // Both of a pair may ask for the same one to leave, and again later: it waits once.
+            self.turned_away.extend(leavers.iter().filter(|index| !claims[**index].is_draft));
+            self.over_budget = self.turned_away.len();
             return false;
         }
         *left += rows;
         self.taken.extend(pair);
+        if let Resolution::Duplicate { keep, .. } = resolution {
+            self.keepers.insert(*keep);
+        }
         true
     }
 }
@@ -227,6 +244,24 @@ mod tests {
         assert_eq!(resolutions.list.len(), 1);
         assert_eq!(resolutions.waiting, BTreeSet::from([1]));
         assert!(resolutions.judged.is_empty());
+    }
+
+    #[test]
+    fn all_duplicates_of_one_memory_go_in_one_night() {
+        let claims: Vec<Claim> =
+            (0..5).map(|n| claim(&format!("{n}"), "The user likes cats.", "2026-01-01")).collect();
+        let mut resolutions = Resolutions::default();
+        for new in 1..5 {
+            let candidates = vec![Candidate { claim: 0, similarity: Similarity(1.0) }];
+            let same = Verdict { relation: Relation::Duplicate, texts: vec![], ..merge(0) };
+            resolutions.take_in(&Neighbourhood { new, candidates }, vec![same], &claims, &budget(20));
+        }
+        let dropped: BTreeSet<usize> = resolutions
+            .list
+            .iter()
+            .filter_map(|r| if let Resolution::Duplicate { drop, .. } = r { Some(*drop) } else { None })
+            .collect();
+        assert_eq!(dropped, BTreeSet::from([1, 2, 3, 4]));
     }
 
     #[test]

@@ -1,7 +1,12 @@
 //! All integration tests in one binary, since each extra one links LanceDB again.
 
 mod cli;
+mod crash;
+mod fading;
 mod fake_gateway;
 mod fake_openai;
+mod first_night;
 mod flush;
+mod home;
+mod plan;
 mod store;

@@ -19,7 +19,7 @@ pub(crate) struct Flags {
     /// The session to end instead, such as agent:main:telegram:direct:42
     #[arg(long, value_name = "KEY")]
     pub(crate) session_key: Option<String>,
-    /// Over its WebSocket, your route for POST /new, or its program [default: DREAMER_FLUSH_TRANSPORT, else ws]
+    /// How to ask the gateway [default: DREAMER_FLUSH_TRANSPORT, else ws]
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) transport: Option<How>,
     /// The gateway's address, or the route's [default: OPENCLAW_GATEWAY_URL, else as openclaw.json says]
