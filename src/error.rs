@@ -3,6 +3,7 @@
 use crate::alert::AlertError;
 use crate::config::ConfigError;
 use crate::episode::EpisodeError;
+use crate::flush::FlushError;
 use crate::plan::PlanError;
 use crate::providers::ProviderError;
 use crate::restore::RestoreError;
@@ -41,6 +42,9 @@ pub enum Error {
     /// A memory could not be brought back.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// A session could not be ended, or its episode is not there.
+    #[error(transparent)]
+    Flush(#[from] FlushError),
     /// The table's vectors are not of the configured model.
     #[error(
         "dream: the table's vectors ({dim} numbers) are not of the configured embedding model {model}: \
@@ -88,6 +92,7 @@ impl Error {
             | Self::OtherDimension { .. }
             | Self::Setup(SetupError::RealHome { .. })
             | Self::Restore(RestoreError::Dimension { .. }) => 78,
+            Self::Flush(error) => error.exit_code(),
             Self::State(StateError::Locked { .. }) | Self::Store(StoreError::Contended { .. }) => 75,
             _ => 1,
         }

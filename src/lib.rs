@@ -10,6 +10,7 @@ pub mod detail;
 pub mod dream;
 pub mod episode;
 pub mod error;
+pub mod flush;
 pub mod language;
 pub mod memory;
 pub mod nrem;

@@ -209,7 +209,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Reads an `.env` file that need not exist.
-fn read_env_file(path: &Path) -> Result<Option<EnvFile>, ConfigError> {
+pub(crate) fn read_env_file(path: &Path) -> Result<Option<EnvFile>, ConfigError> {
     match std::fs::read(path) {
         Ok(bytes) => parse_env_file(path, &bytes).map(Some),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),

@@ -21,11 +21,12 @@ use secrecy::SecretString;
 use crate::providers::{Thresholds, thresholds_of};
 
 pub use alerts::{AlertSettings, AlertTarget};
+pub(crate) use layers::read_env_file;
 pub use layers::{EnvFile, Layers, Origin};
-pub(crate) use resolve::expand;
 pub use resolve::warnings;
+pub(crate) use resolve::{expand, folder};
 pub use show::{Setting, show, show_json};
-pub use variables::{VARIABLES, Variable, variable};
+pub use variables::{FLUSH_VARIABLES, VARIABLES, Variable, variable};
 
 /// Who embeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

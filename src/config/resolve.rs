@@ -282,7 +282,7 @@ pub(crate) fn expand(value: &str, layers: &Layers) -> PathBuf {
     clean
 }
 
-fn folder(value: &str, layers: &Layers) -> Result<PathBuf, String> {
+pub(crate) fn folder(value: &str, layers: &Layers) -> Result<PathBuf, String> {
     match value.split_once("://") {
         None => Ok(expand(value, layers)),
         Some((scheme, path)) if scheme.eq_ignore_ascii_case("file") => {

@@ -61,9 +61,24 @@ pub const VARIABLES: &[Variable] = &[
     secret("DREAMER_ALERT_WEBHOOK_URL"),
 ];
 
-/// The variable of that name, if this build reads it.
+/// Every variable that only `session-flush` reads, in the order in which people are shown them: the gateway's own names
+/// where it has one.
+pub const FLUSH_VARIABLES: &[Variable] = &[
+    open("OPENCLAW_CONFIG_PATH"),
+    open("OPENCLAW_STATE_DIR"),
+    open("OPENCLAW_GATEWAY_URL"),
+    open("OPENCLAW_GATEWAY_PORT"),
+    Variable { name: "OPENCLAW_GATEWAY_TOKEN", default: None, secret: true },
+    Variable { name: "OPENCLAW_GATEWAY_PASSWORD", default: None, secret: true },
+    open("OPENCLAW_ALLOW_INSECURE_PRIVATE_WS"),
+    plain("DREAMER_FLUSH_TRANSPORT", "ws"),
+    plain("DREAMER_FLUSH_WAIT", "30"),
+    plain("DREAMER_FLUSH_PROGRAM", "openclaw"),
+];
+
+/// The variable of that name, if one of our programs reads it.
 pub fn variable(name: &str) -> Option<&'static Variable> {
-    VARIABLES.iter().find(|v| v.name == name)
+    VARIABLES.iter().chain(FLUSH_VARIABLES).find(|v| v.name == name)
 }
 
 /// The known name that `name` is most likely a slip of: at most two letters off, or three in a long name.
@@ -71,6 +86,7 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let allowed = if name.len() > 16 { 3 } else { 2 };
     VARIABLES
         .iter()
+        .chain(FLUSH_VARIABLES)
         .map(|v| (distance(name, v.name), v.name))
         .filter(|(d, _)| *d <= allowed)
         .min()

@@ -1,6 +1,10 @@
-//! What we know of the gateway: its session files, its envelopes and notices. It lives here and nowhere else.
+//! What we know of the gateway: its session files, its envelopes and notices, its settings, how it is asked. It lives here
+//! and nowhere else.
 
+pub mod config;
 pub(crate) mod envelope;
+pub mod gateway;
+pub mod hook;
 pub(crate) mod noise;
 pub mod session;
 pub(crate) mod stamp;

@@ -226,7 +226,7 @@ fn create_new(path: &Path, text: &str, mode: u32) -> Result<bool, SetupError> {
 mod tests {
     use super::settings::{TEMPLATE, env_file};
     use super::*;
-    use crate::config::VARIABLES;
+    use crate::config::{FLUSH_VARIABLES, VARIABLES};
     use crate::memory::{Category, Memory, Partition};
     use crate::store::{Inherit, NewRow};
     use chrono::TimeDelta;
@@ -406,7 +406,7 @@ mod tests {
             .map(|(name, _)| name)
             .filter(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
             .collect();
-        let known: Vec<&str> = VARIABLES.iter().map(|v| v.name).collect();
+        let known: Vec<&str> = VARIABLES.iter().chain(FLUSH_VARIABLES).map(|v| v.name).collect();
         assert_eq!(named, known);
     }
 
@@ -415,7 +415,9 @@ mod tests {
         for line in TEMPLATE.lines() {
             assert!(line.is_empty() || line.starts_with('#'), "{line} would set something");
         }
-        for (name, default) in VARIABLES.iter().filter_map(|v| Some((v.name, v.default?))) {
+        for (name, default) in
+            VARIABLES.iter().chain(FLUSH_VARIABLES).filter_map(|v| Some((v.name, v.default?)))
+        {
             assert!(TEMPLATE.contains(&format!("\n#{name}={default}\n")), "{name}={default}");
         }
     }

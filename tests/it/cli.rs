@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use dreamer::config::{Config, Layers, VARIABLES};
+use dreamer::config::{Config, FLUSH_VARIABLES, Layers, VARIABLES};
 use dreamer::memory::{Category, Departure, Memory, Partition, Reconciled, Source, Trace, text_digest};
 use dreamer::store::{Inherit, Leaving, NewRow, Store};
 use serde_json::Value;
@@ -182,9 +182,9 @@ fn the_readme_names_every_setting_with_its_default_and_no_other() {
         .filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
         .collect();
     let named: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
-    let known: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
+    let known: Vec<&str> = VARIABLES.iter().chain(FLUSH_VARIABLES).map(|variable| variable.name).collect();
     assert_eq!(named, known);
-    for variable in VARIABLES {
+    for variable in VARIABLES.iter().chain(FLUSH_VARIABLES) {
         let (_, row) = rows.iter().find(|(name, _)| *name == variable.name).unwrap();
         if let Some(default) = variable.default {
             assert!(row.starts_with(&format!("`{default}` |")), "{}: {row}", variable.name);

@@ -1,0 +1,121 @@
+//! The command line of `session-flush`: reads flags and settings, calls the library, prints, and ends with an exit code.
+
+mod args;
+#[path = "../dreamer/logging.rs"]
+mod logging;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use args::Flags;
+use clap::Parser as _;
+use dreamer::config::Layers;
+use dreamer::error::{Error, chain};
+use dreamer::flush::{self, Ask, FlushError, Report, Settings, Status, Transport};
+use dreamer::openclaw::config::OpenClaw;
+use dreamer::openclaw::gateway::program::Program;
+use dreamer::openclaw::gateway::websocket::WebSocket;
+
+/// Why the program stopped.
+enum Failure {
+    Usage(clap::Error),
+    Flush(Error),
+    Output(io::Error),
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Flush(error.into())
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let flags = match Flags::try_parse() {
+        Ok(flags) => flags,
+        Err(usage) => return end_with_usage(&usage),
+    };
+    logging::start(flags.verbose);
+    let told = match run(&flags).await {
+        Ok(report) => print(&report, flags.json),
+        Err(failure) => Err(failure),
+    };
+    match told {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(usage)) => end_with_usage(&usage),
+        Err(Failure::Flush(error)) => {
+            // Nothing can be said about a stderr that does not take it.
+            let _ = writeln!(io::stderr(), "session-flush: could not {}", chain(&error));
+            ExitCode::from(error.exit_code())
+        }
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) => {
+            let _ = writeln!(io::stderr(), "session-flush: could not write the answer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Help goes to stdout and is no error; a closed pipe is not one either.
+fn end_with_usage(usage: &clap::Error) -> ExitCode {
+    let _ = usage.print();
+    ExitCode::from(if usage.use_stderr() { 2 } else { 0 })
+}
+
+async fn run(flags: &Flags) -> Result<Report, Failure> {
+    let mut layers = Layers::of_process(flags.home.as_deref(), flags.env_file.as_deref())?;
+    layers.flags.extend(flags.as_variables().into_iter().map(|(name, value)| (name.to_string(), value)));
+    let settings = Settings::resolve(&layers)?;
+    let openclaw = OpenClaw::read(&layers).map_err(FlushError::from)?;
+    let ask = Ask { session_key: flags.session_key.clone(), dry_run: flags.dry_run };
+    let report = match settings.transport {
+        Transport::Ws => {
+            let endpoint = openclaw.websocket().map_err(FlushError::from)?;
+            tracing::info!("connecting to {}", endpoint.shown());
+            let mut gateway =
+                WebSocket::open(&endpoint, settings.patience()).await.map_err(FlushError::from)?;
+            flush::flush(&ask, &settings, &openclaw, &mut gateway).await?
+        }
+        Transport::Cli => {
+            let mut gateway = Program {
+                program: settings.program.clone(),
+                environment: openclaw.environment(),
+                patience: settings.patience(),
+            };
+            flush::flush(&ask, &settings, &openclaw, &mut gateway).await?
+        }
+        Transport::Http if flags.dry_run => return Err(Failure::Usage(Flags::no_dry_run_over_http())),
+        Transport::Http => {
+            let endpoint = openclaw.route().map_err(FlushError::from)?;
+            tracing::info!("posting /new to {}", endpoint.shown());
+            flush::flush_over_http(&ask, &settings, &openclaw, &endpoint).await?
+        }
+    };
+    Ok(report)
+}
+
+/// Warnings go to the log, the outcome to stdout: one object, or one line.
+fn print(report: &Report, json: bool) -> Result<(), Failure> {
+    for warning in &report.warnings {
+        tracing::warn!("{warning}");
+    }
+    let text = if json { format!("{}\n", flush::summary(report)) } else { line(report) };
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
+}
+
+fn line(report: &Report) -> String {
+    let key = &report.session_key;
+    let messages = match report.messages {
+        1 => format!("1 message, {} of the user", report.by_user),
+        several => format!("{several} messages, {} of the user", report.by_user),
+    };
+    match (report.status, &report.episode) {
+        (Status::Flushed, Some(episode)) => format!("flushed {key}: {} ({messages})\n", episode.display()),
+        (Status::Flushed, None) => format!("flushed {key}\n"),
+        (Status::NothingToFlush, _) => {
+            format!("nothing to flush in {key}: {}\n", report.why.unwrap_or("it is empty"))
+        }
+        (Status::DryRun, _) => format!("would flush {key}: {messages}\n"),
+    }
+}
