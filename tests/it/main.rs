@@ -3,9 +3,11 @@
 mod cli;
 mod crash;
 mod fading;
+mod fake_ollama;
 mod fake_openai;
 mod first_night;
 mod home;
 mod night;
+mod ollama;
 mod plan;
 mod store;
