@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::config::{Config, EmbeddingProvider, LlmProvider};
+use crate::config::Config;
 use crate::episode::{self, Episode, Found, Read, Reading};
 use crate::error::Error;
 use crate::nrem::select::{self, Material};
@@ -18,10 +18,9 @@ use crate::plan::build::{self, build};
 use crate::plan::run::last_finished;
 use crate::plan::traces::Recalls;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
-use crate::privacy::{Privacy, is_loopback};
+use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
-use crate::providers::openai::{OpenAiChat, OpenAiEmbedder};
-use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, local};
+use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured};
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
@@ -30,6 +29,7 @@ use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
 use crate::state::{StateError, write_atomically};
 use crate::store::Store;
+use crate::thresholds;
 use crate::trigger::{self, Due};
 
 /// A timed run leaves a file alone that changed so recently: somebody may still be writing it.
@@ -115,6 +115,22 @@ pub struct Models {
     pub budget: Arc<Budget>,
 }
 
+impl Models {
+    /// The models the settings name.
+    fn of(config: &Config, budget: Arc<Budget>) -> Result<Self, Error> {
+        let embedder = configured::embedder(config, budget.clone())?;
+        let reasoner = configured::reasoner(config, budget.clone())?;
+        Ok(Self { embedder, reasoner, budget })
+    }
+
+    async fn release(&self) {
+        self.embedder.release().await;
+        if let Reasoner::Model(model) = &self.reasoner {
+            model.release().await;
+        }
+    }
+}
+
 /// Dreams one night. `now` is its time throughout; `started` is what the budget of minutes counts from.
 ///
 /// # Errors
@@ -128,7 +144,7 @@ pub async fn dream(
 ) -> Result<DreamReport, Error> {
     config.check_night()?;
     let budget = Budget::new(Limits::new(config.max_calls, config.max_minutes, config.concurrency, started));
-    let models = models(config, budget)?;
+    let models = Models::of(config, budget)?;
     dream_with(config, options, &models, now, started).await
 }
 
@@ -137,6 +153,18 @@ pub async fn dream(
 /// # Errors
 /// As [`dream`].
 pub async fn dream_with(
+    config: &Config,
+    options: Options,
+    models: &Models,
+    now: DateTime<Utc>,
+    started: Instant,
+) -> Result<DreamReport, Error> {
+    let dreamt = one_night(config, options, models, now, started).await;
+    models.release().await;
+    dreamt
+}
+
+async fn one_night(
     config: &Config,
     options: Options,
     models: &Models,
@@ -171,9 +199,8 @@ pub async fn dream_with(
             return Ok(not_due(now, reason));
         }
     }
-    let beyond = config.llm_provider == LlmProvider::OpenAi && !is_loopback(&config.openai.base_url);
-    let privacy = Privacy::new(config.mask_pii, beyond);
-    let night = Night {
+    let privacy = Privacy::new(config.mask_pii, config.prompts_leave());
+    let mut night = Night {
         config,
         run: RunId::new(now, rand::random()),
         now,
@@ -183,7 +210,7 @@ pub async fn dream_with(
         embedder: models.embedder.as_ref(),
         reasoner: &models.reasoner,
         privacy: &privacy,
-        thresholds: config.thresholds().unwrap_or(Thresholds { cluster: 1.0, duplicate: 1.0, related: 1.0 }),
+        thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
         ledger: Ledger::read(&config.state_dir())?,
         nights_before: select::nights_before(&material.chunks, &journal),
     };
@@ -195,8 +222,16 @@ pub async fn dream_with(
         known.rows.len()
     ));
 
-    let mut plan = match check_model(&night, &known, &material).await {
-        Ok(()) => plan(&night, &known, &material, &journal, warnings).await?,
+    let ready = match check_model(&night, &known, &material).await {
+        Ok(Asked::Something) => thresholds::settle(&mut night, &mut warnings).await,
+        Ok(Asked::Nothing) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let mut plan = match ready {
+        Ok(calibrated) => {
+            let plan = plan(&night, &known, &material, &journal, warnings).await?;
+            DreamPlan { calibrated, ..plan }
+        }
         Err(Error::Provider(error)) => held_back(&night, &known, &material, &journal, warnings, &error),
         Err(error) => return Err(error),
     };
@@ -439,8 +474,14 @@ fn is_warm(found: &Found, now: DateTime<Utc>) -> bool {
     SystemTime::from(now).duration_since(found.modified).is_ok_and(|age| age < STILL_WARM)
 }
 
+/// Whether there was anything to ask the embedder about.
+enum Asked {
+    Something,
+    Nothing,
+}
+
 /// Stops before anything is paid or written when the table's vectors are of another model.
-async fn check_model(night: &Night<'_>, known: &Remembered, material: &Material) -> Result<(), Error> {
+async fn check_model(night: &Night<'_>, known: &Remembered, material: &Material) -> Result<Asked, Error> {
     let last = last_model(known, night.embedder.model());
     let sample: Vec<String> = sample(known.rows.keys().cloned().collect());
     let stored = night.store.vectors(&sample).await?;
@@ -454,7 +495,7 @@ async fn check_model(night: &Night<'_>, known: &Remembered, material: &Material)
         return Err(Error::OtherDimension { path, table: dim, model, model_dim, last });
     }
     if texts.is_empty() && material.chunks.is_empty() {
-        return Ok(());
+        return Ok(Asked::Nothing);
     }
     // An empty table has nothing to compare with, but the dimension must fit all the same.
     let words: Vec<_> = match texts.is_empty() {
@@ -482,7 +523,7 @@ async fn check_model(night: &Night<'_>, known: &Remembered, material: &Material)
             cosine: *cosine,
             last,
         }),
-        _ => Ok(()),
+        _ => Ok(Asked::Something),
     }
 }
 
@@ -541,35 +582,6 @@ fn read_recalls(config: &Config, warnings: &mut Vec<String>) -> Result<Recalls, 
         }
     }
     Ok(recalls)
-}
-
-/// The models the settings name.
-fn models(config: &Config, budget: Arc<Budget>) -> Result<Models, Error> {
-    let openai = &config.openai;
-    let embedder: Box<dyn Embedder> = match config.embedding_provider {
-        EmbeddingProvider::Builtin => local::open(&config.builtin_model).map_err(unknown_model)?,
-        EmbeddingProvider::OpenAi => Box::new(OpenAiEmbedder::new(
-            &openai.base_url,
-            openai.api_key.clone(),
-            &openai.embedding_model,
-            config.embedding_dim,
-            budget.clone(),
-        )?),
-    };
-    let reasoner = match config.llm_provider {
-        LlmProvider::Extractive => Reasoner::Extractive,
-        LlmProvider::OpenAi => Reasoner::Model(Box::new(OpenAiChat::new(
-            &openai.base_url,
-            openai.api_key.clone(),
-            &openai.llm_model,
-            budget.clone(),
-        )?)),
-    };
-    Ok(Models { embedder, reasoner, budget })
-}
-
-fn unknown_model(error: local::UnknownModel) -> crate::config::ConfigError {
-    crate::config::ConfigError::Missing { variable: "DREAMER_BUILTIN_MODEL", remedy: error.to_string() }
 }
 
 fn spent(models: &Models) -> Cost {

@@ -63,6 +63,18 @@ pub enum Error {
         /// `; the last run used …`, where traces know it.
         last: String,
     },
+    /// The embedding model has no known similarities, and none can be derived.
+    #[error(
+        "dream: the vectors of the embedding model {model} do not tell a claim said twice from unrelated texts (it is \
+         right in {:.0} % of the built-in pairs, 80 % are needed); set another embedding model, or CLUSTER_SIMILARITY, \
+         DEDUP_SIMILARITY and CONTRADICTION_SIMILARITY if you know them", auc * 100.0
+    )]
+    Uncalibrated {
+        /// The model.
+        model: String,
+        /// The chance that a duplicate scores above an unrelated pair.
+        auc: f32,
+    },
     /// The configured model has another dimension than the table.
     #[error(
         "dream: the table {path} holds vectors of {table} numbers, the embedding model {model} makes {model_dim}{last}; \
@@ -90,6 +102,7 @@ impl Error {
             | Self::Alert(AlertError::Off | AlertError::Address { .. })
             | Self::OtherModel { .. }
             | Self::OtherDimension { .. }
+            | Self::Uncalibrated { .. }
             | Self::Setup(SetupError::RealHome { .. })
             | Self::Restore(RestoreError::Dimension { .. }) => 78,
             Self::Flush(error) => error.exit_code(),

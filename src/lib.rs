@@ -25,4 +25,5 @@ pub mod restore;
 pub mod setup;
 pub mod state;
 pub mod store;
+pub mod thresholds;
 pub mod trigger;

@@ -3,10 +3,24 @@
 
 /// `http(s)://host[:port][/path]`; without a path it gets `/v1`, a trailing slash goes.
 pub(crate) fn normalise(value: &str) -> Result<String, String> {
-    let wrong =
-        || "must be http://host[:port][/path] or https://…, such as http://127.0.0.1:8080/v1".to_string();
+    let (server, path) = server_and_path(value, "http://127.0.0.1:8080/v1")?;
+    Ok(format!("{server}{}", if path.is_empty() { "/v1" } else { path }))
+}
+
+/// The same for Ollama's own API: the paths of its APIs, which people copy along, go too.
+pub(crate) fn normalise_ollama(value: &str) -> Result<String, String> {
+    let (server, path) = server_and_path(value, "http://localhost:11434")?;
+    let path = ["/v1", "/api"].into_iter().find_map(|api| path.strip_suffix(api)).unwrap_or(path);
+    Ok(format!("{server}{path}"))
+}
+
+/// Scheme and authority, and the path without a trailing slash.
+fn server_and_path<'a>(value: &'a str, such_as: &str) -> Result<(String, &'a str), String> {
+    let wrong = || format!("must be http://host[:port][/path] or https://…, such as {such_as}");
     if has_credentials(value) {
-        return Err("must not hold a user or password; put the key into OPENAI_API_KEY".into());
+        return Err(
+            "must not hold a user or password; a key of an OpenAI API goes into OPENAI_API_KEY".into()
+        );
     }
     let (scheme, rest) = value.split_once("://").ok_or_else(wrong)?;
     let scheme = scheme.to_ascii_lowercase();
@@ -19,8 +33,7 @@ pub(crate) fn normalise(value: &str) -> Result<String, String> {
     if !matches!(scheme.as_str(), "http" | "https") || host(value).is_empty() || !is_plain || !port_is_fine {
         return Err(wrong());
     }
-    let path = path.trim_end_matches('/');
-    Ok(format!("{scheme}://{authority}{}", if path.is_empty() { "/v1" } else { path }))
+    Ok((format!("{scheme}://{authority}"), path.trim_end_matches('/')))
 }
 
 /// The host of an address, without port and brackets.

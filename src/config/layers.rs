@@ -24,6 +24,8 @@ pub enum Origin {
     System,
     /// Nobody set it; it is a property of the embedding model.
     Model(String),
+    /// Nobody set it; an earlier night derived it for the embedding model.
+    Calibrated(String),
 }
 
 impl fmt::Display for Origin {
@@ -35,6 +37,7 @@ impl fmt::Display for Origin {
             Self::Default => f.write_str("default"),
             Self::System => f.write_str("system"),
             Self::Model(model) => write!(f, "model {model}"),
+            Self::Calibrated(model) => write!(f, "calibrated for {model}"),
         }
     }
 }

@@ -19,13 +19,15 @@ use chrono_tz::Tz;
 use secrecy::SecretString;
 
 use crate::providers::{Thresholds, thresholds_of};
+use crate::state::StateError;
+use crate::state::calibrations::{Calibrated, Calibrations};
 
 pub use alerts::{AlertSettings, AlertTarget};
 pub(crate) use layers::read_env_file;
 pub use layers::{EnvFile, Layers, Origin};
 pub use resolve::warnings;
 pub(crate) use resolve::{expand, folder};
-pub use show::{Setting, show, show_json};
+pub use show::{Setting, show, show_json, with_calibration};
 pub use variables::{FLUSH_VARIABLES, VARIABLES, Variable, variable};
 
 /// Who embeds.
@@ -33,6 +35,8 @@ pub use variables::{FLUSH_VARIABLES, VARIABLES, Variable, variable};
 pub enum EmbeddingProvider {
     /// Any server with the OpenAI API.
     OpenAi,
+    /// An Ollama server, by its own API.
+    Ollama,
     /// A model inside this binary.
     Builtin,
 }
@@ -42,6 +46,8 @@ pub enum EmbeddingProvider {
 pub enum LlmProvider {
     /// Any server with the OpenAI API.
     OpenAi,
+    /// An Ollama server, by its own API.
+    Ollama,
     /// No model: sentences chosen and compared by rules.
     Extractive,
 }
@@ -81,6 +87,17 @@ pub struct OpenAi {
     pub llm_model: String,
 }
 
+/// The Ollama server.
+#[derive(Debug, Clone)]
+pub struct Ollama {
+    /// Without a trailing slash and without the path of an API: `http://localhost:11434`.
+    pub base_url: String,
+    /// `OLLAMA_EMBEDDING_MODEL`.
+    pub embedding_model: String,
+    /// `OLLAMA_LLM_MODEL`.
+    pub llm_model: String,
+}
+
 /// Every setting of a run, checked.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -98,6 +115,8 @@ pub struct Config {
     pub builtin_model: String,
     /// The OpenAI-compatible server.
     pub openai: OpenAi,
+    /// The Ollama server.
+    pub ollama: Ollama,
     /// `DREAMER_EMBEDDING_DIM`, if set.
     pub embedding_dim: Option<usize>,
     /// `CLUSTER_SIMILARITY`, if set.
@@ -188,6 +207,7 @@ impl Config {
     pub fn embedding_model(&self) -> &str {
         match self.embedding_provider {
             EmbeddingProvider::OpenAi => &self.openai.embedding_model,
+            EmbeddingProvider::Ollama => &self.ollama.embedding_model,
             EmbeddingProvider::Builtin => &self.builtin_model,
         }
     }
@@ -202,14 +222,58 @@ impl Config {
         })
     }
 
-    /// The similarities to work with: as set, else the embedding model's; none unless all three are known.
-    pub fn thresholds(&self) -> Option<Thresholds> {
-        let of_model = thresholds_of(self.embedding_model());
-        Some(Thresholds {
-            cluster: self.cluster_similarity.or(of_model.map(|t| t.cluster))?,
-            duplicate: self.dedup_similarity.or(of_model.map(|t| t.duplicate))?,
-            related: self.contradiction_similarity.or(of_model.map(|t| t.related))?,
-        })
+    /// Whether prompts leave this machine: what the language model's server is, wherever texts are embedded.
+    pub fn prompts_leave(&self) -> bool {
+        match self.llm_provider {
+            LlmProvider::OpenAi => !self.openai.is_loopback(),
+            LlmProvider::Ollama => !crate::privacy::is_loopback(&self.ollama.base_url),
+            LlmProvider::Extractive => false,
+        }
+    }
+
+    /// The word for the embedding provider, and what is known without asking it of which model a name stands for there.
+    pub(crate) fn embedding_source(&self) -> (&'static str, Option<&str>) {
+        match self.embedding_provider {
+            EmbeddingProvider::OpenAi => ("openai", Some(&self.openai.base_url)),
+            EmbeddingProvider::Ollama => ("ollama", None),
+            EmbeddingProvider::Builtin => ("builtin", Some("")),
+        }
+    }
+
+    /// What an earlier night derived for the embedding model, as far as that can be said without asking its server.
+    ///
+    /// # Errors
+    /// When the file of calibrations is there and cannot be read.
+    pub fn calibrated(&self) -> Result<Option<Thresholds>, StateError> {
+        let (provider, version) = self.embedding_source();
+        let all = Calibrations::read(&self.state_dir())?;
+        Ok(all.of(provider, self.embedding_model(), version).map(Calibrated::thresholds))
+    }
+
+    /// The similarities to work with: as set, else the embedding model's own, else `calibrated`; none unless all three are
+    /// known.
+    ///
+    /// # Errors
+    /// When what is set and what is not do not go together.
+    pub fn thresholds(&self, calibrated: Option<Thresholds>) -> Result<Option<Thresholds>, ConfigError> {
+        let of_model = thresholds_of(self.embedding_model()).or(calibrated);
+        let cluster = self.cluster_similarity.or(of_model.map(|t| t.cluster));
+        let duplicate = self.dedup_similarity.or(of_model.map(|t| t.duplicate));
+        let related = self.contradiction_similarity.or(of_model.map(|t| t.related));
+        let (Some(cluster), Some(duplicate), Some(related)) = (cluster, duplicate, related) else {
+            return Ok(None);
+        };
+        if duplicate < related {
+            return Err(ConfigError::Missing {
+                variable: "DEDUP_SIMILARITY, CONTRADICTION_SIMILARITY",
+                remedy: format!(
+                    "of the two one is set and one calibrated for {}, but DEDUP_SIMILARITY ({duplicate}) must be at \
+                     or above CONTRADICTION_SIMILARITY ({related}); set both, or neither",
+                    self.embedding_model()
+                ),
+            });
+        }
+        Ok(Some(Thresholds { cluster, duplicate, related }))
     }
 
     /// Whether the embedder can be used at all, before anything is asked of it.
@@ -224,29 +288,19 @@ impl Config {
                 remedy: "say DREAMER_BUILTIN_MODEL=lexical, the builtin embedding model of this version"
                     .into(),
             }),
-            EmbeddingProvider::Builtin => Ok(()),
+            EmbeddingProvider::Ollama | EmbeddingProvider::Builtin => Ok(()),
         }
     }
 
-    /// Whether a night can start: both models can be used and the similarities are known.
+    /// Whether a night can start: both models can be used. Similarities that are not known are calibrated by the night.
     ///
     /// # Errors
-    /// When a key, a model or a similarity is missing.
+    /// When a key or a model is missing.
     pub fn check_night(&self) -> Result<(), ConfigError> {
         self.check_embedder()?;
-        if self.llm_provider == LlmProvider::OpenAi {
-            self.check_key()?;
-        }
-        match self.thresholds() {
-            Some(_) => Ok(()),
-            None => Err(ConfigError::Missing {
-                variable: "CLUSTER_SIMILARITY, DEDUP_SIMILARITY, CONTRADICTION_SIMILARITY",
-                remedy: format!(
-                    "the embedding model {} has no known similarities; set all three for it, or use {}",
-                    self.embedding_model(),
-                    resolve::PROFILED
-                ),
-            }),
+        match self.llm_provider {
+            LlmProvider::OpenAi => self.check_key(),
+            LlmProvider::Ollama | LlmProvider::Extractive => Ok(()),
         }
     }
 
@@ -257,7 +311,8 @@ impl Config {
         }
         Err(ConfigError::Missing {
             variable: "OPENAI_API_KEY",
-            remedy: "set it, or OPENAI_BASE_URL for a server of your own, or work without a model: \
+            remedy: "set it, or OPENAI_BASE_URL for a server of your own, or use Ollama (DREAMER_EMBEDDING_PROVIDER=ollama \
+                     DREAMER_LLM_PROVIDER=ollama), or work without a model: \
                      DREAMER_EMBEDDING_PROVIDER=builtin DREAMER_BUILTIN_MODEL=lexical DREAMER_LLM_PROVIDER=extractive"
                 .into(),
         })

@@ -11,13 +11,10 @@ use super::value::{
     share, text, timezone, whole, window,
 };
 use super::{
-    Config, ConfigError, EmbeddingProvider, Layers, OpenAi, Origin, Problem, Setting, VARIABLES, address,
-    variable,
+    Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,
+    address, variable,
 };
 use crate::providers::thresholds_of;
-
-/// The embedding models whose similarities are known, for error messages.
-pub(super) const PROFILED: &str = "text-embedding-3-small or lexical";
 
 impl Config {
     /// Checks every value once.
@@ -74,9 +71,10 @@ impl<'a> Reader<'a> {
         let home = self.home();
         let embedding_provider = self.take("DREAMER_EMBEDDING_PROVIDER", embedding_provider);
         let builtin_model = self.take_optional("DREAMER_BUILTIN_MODEL", builtin_model).unwrap_or_default();
-        let embedding_model = self.take("OPENAI_EMBEDDING_MODEL", text);
+        let (openai, ollama) = (self.openai(), self.ollama());
         let model = match embedding_provider {
-            EmbeddingProvider::OpenAi => embedding_model.clone(),
+            EmbeddingProvider::OpenAi => openai.embedding_model.clone(),
+            EmbeddingProvider::Ollama => ollama.embedding_model.clone(),
             EmbeddingProvider::Builtin => builtin_model.clone(),
         };
         let of_model = thresholds_of(&model);
@@ -89,7 +87,8 @@ impl<'a> Reader<'a> {
             embedding_provider,
             llm_provider: self.take("DREAMER_LLM_PROVIDER", llm_provider),
             builtin_model,
-            openai: self.openai(embedding_model),
+            openai,
+            ollama,
             embedding_dim: self.take_optional("DREAMER_EMBEDDING_DIM", |v| whole(v, 1..=65_536)),
             cluster_similarity: self.similarity("CLUSTER_SIMILARITY", &model, of_model.map(|t| t.cluster)),
             dedup_similarity: self.similarity("DEDUP_SIMILARITY", &model, of_model.map(|t| t.duplicate)),
@@ -205,11 +204,19 @@ impl<'a> Reader<'a> {
         path
     }
 
-    fn openai(&mut self, embedding_model: String) -> OpenAi {
+    fn openai(&mut self) -> OpenAi {
         let api_key = self.take_optional("OPENAI_API_KEY", api_key);
         let base_url = self.take("OPENAI_BASE_URL", address::normalise);
         self.show_as("OPENAI_BASE_URL", base_url.clone());
+        let embedding_model = self.take("OPENAI_EMBEDDING_MODEL", text);
         OpenAi { api_key, base_url, embedding_model, llm_model: self.take("OPENAI_LLM_MODEL", text) }
+    }
+
+    fn ollama(&mut self) -> Ollama {
+        let base_url = self.take("OLLAMA_BASE_URL", address::normalise_ollama);
+        self.show_as("OLLAMA_BASE_URL", base_url.clone());
+        let embedding_model = self.take("OLLAMA_EMBEDDING_MODEL", text);
+        Ollama { base_url, embedding_model, llm_model: self.take("OLLAMA_LLM_MODEL", text) }
     }
 
     fn similarity(&mut self, name: &'static str, model: &str, of_model: Option<f32>) -> Option<f32> {
@@ -302,6 +309,7 @@ pub(crate) fn folder(value: &str, layers: &Layers) -> Result<PathBuf, String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::providers::Thresholds;
     use chrono::NaiveTime;
     use secrecy::ExposeSecret;
 
@@ -338,13 +346,14 @@ mod tests {
     #[test]
     fn a_value_out_of_range_is_named_with_its_origin_and_what_is_allowed() {
         for (name, value, allowed) in [
-            ("DREAMER_EMBEDDING_PROVIDER", "openia", "must be one of: openai, builtin"),
+            ("DREAMER_EMBEDDING_PROVIDER", "openia", "must be one of: openai, ollama, builtin"),
             (
                 "DREAMER_EMBEDDING_PROVIDER",
-                "ollama",
-                "not in this version yet (ollama); it has: openai, builtin",
+                "sentence-transformers",
+                "not in this version yet (sentence-transformers); it has: openai, ollama, builtin",
             ),
-            ("DREAMER_LLM_PROVIDER", "anthropic", "it has: openai, extractive"),
+            ("DREAMER_LLM_PROVIDER", "anthropic", "it has: openai, ollama, extractive"),
+            ("OLLAMA_BASE_URL", "localhost:11434", "http://localhost:11434"),
             ("DREAMER_BUILTIN_MODEL", "use-multilingual-3", "lexical"),
             ("DREAMER_LANCEDB_URI", "s3://bucket/x", "s3://"),
             ("DREAMER_LANCEDB_URI", "file://relative", "absolute"),
@@ -437,6 +446,47 @@ mod tests {
     }
 
     #[test]
+    fn ollama_is_found_where_it_usually_is_and_without_the_path_of_an_api() {
+        for (value, expected) in [
+            ("", "http://localhost:11434"),
+            ("http://10.0.0.7:11434/", "http://10.0.0.7:11434"),
+            ("http://localhost:11434/v1", "http://localhost:11434"),
+            ("http://localhost:11434/api/", "http://localhost:11434"),
+            ("https://models.lan/ollama", "https://models.lan/ollama"),
+        ] {
+            let (config, settings) = resolve(&[("OLLAMA_BASE_URL", value)]).unwrap();
+            assert_eq!(config.ollama.base_url, expected);
+            let shown = settings.iter().find(|s| s.name == "OLLAMA_BASE_URL").unwrap();
+            assert_eq!(shown.value.as_deref(), Some(expected));
+        }
+        let (config, _) = resolve(&[("DREAMER_EMBEDDING_PROVIDER", "ollama")]).unwrap();
+        assert_eq!((config.embedding_model(), config.dimension()), ("nomic-embed-text", None));
+        assert_eq!(config.ollama.llm_model, "qwen2.5:3b");
+    }
+
+    #[test]
+    fn prompts_leave_when_the_language_model_is_elsewhere_whoever_embeds() {
+        let (near, far) = ("http://localhost:11434", "http://models.lan:11434");
+        for (embedding, language, ollama, leaves) in [
+            ("ollama", "ollama", near, false),
+            ("ollama", "ollama", far, true),
+            ("ollama", "openai", near, true),
+            ("openai", "ollama", near, false),
+            ("openai", "ollama", far, true),
+            ("openai", "extractive", far, false),
+            ("builtin", "openai", near, true),
+        ] {
+            let (config, _) = resolve(&[
+                ("DREAMER_EMBEDDING_PROVIDER", embedding),
+                ("DREAMER_LLM_PROVIDER", language),
+                ("OLLAMA_BASE_URL", ollama),
+            ])
+            .unwrap();
+            assert_eq!(config.prompts_leave(), leaves, "{embedding} {language} {ollama}");
+        }
+    }
+
+    #[test]
     fn a_key_is_needed_only_for_openai_itself_and_only_by_what_asks_it() {
         let check = |values: &[(&str, &str)]| resolve(values).unwrap().0.check_night();
         assert!(check(&[]).unwrap_err().to_string().contains("OPENAI_API_KEY"));
@@ -444,6 +494,11 @@ mod tests {
         assert!(check(&[("OPENAI_BASE_URL", "http://127.0.0.1:1")]).is_ok());
         assert!(check(&[("OPENAI_BASE_URL", "https://eu.api.openai.com")]).is_err());
         assert!(check(&[("OPENAI_BASE_URL", "http://models.lan:8000/v1")]).is_ok());
+        let ollama = [("DREAMER_EMBEDDING_PROVIDER", "ollama"), ("DREAMER_LLM_PROVIDER", "ollama")];
+        assert!(check(&ollama).is_ok());
+        for half in ollama {
+            assert!(check(&[half]).unwrap_err().to_string().contains("OPENAI_API_KEY"), "{half:?}");
+        }
         let offline = [("DREAMER_EMBEDDING_PROVIDER", "builtin"), ("DREAMER_LLM_PROVIDER", "extractive")];
         let told = check(&offline).unwrap_err().to_string();
         assert!(told.contains("DREAMER_BUILTIN_MODEL=lexical"), "{told}");
@@ -451,25 +506,31 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_known_similarities_needs_all_three() {
+    fn what_is_set_wins_over_what_was_calibrated_where_no_profile_is_known() {
         let model =
             [("OPENAI_API_KEY", "sk-x"), ("OPENAI_EMBEDDING_MODEL", "nomic"), ("DEDUP_SIMILARITY", "0.9")];
         let (config, settings) = resolve(&model).unwrap();
-        let told = config.check_night().unwrap_err().to_string();
-        assert!(told.contains("CLUSTER_SIMILARITY") && told.contains("nomic"), "{told}");
-        assert!(config.check_embedder().is_ok());
+        assert!(config.check_night().is_ok(), "the night calibrates it");
+        assert_eq!(config.thresholds(None).unwrap(), None);
         assert_eq!(settings.iter().find(|s| s.name == "CLUSTER_SIMILARITY").unwrap().value, None);
+        let calibrated = Thresholds { cluster: 0.6, duplicate: 0.7, related: 0.5 };
+        let found = config.thresholds(Some(calibrated)).unwrap();
+        assert_eq!(found, Some(Thresholds { duplicate: 0.9, ..calibrated }));
+        let high = Thresholds { cluster: 0.93, duplicate: 0.96, related: 0.92 };
+        let told = config.thresholds(Some(high)).unwrap_err().to_string();
+        assert!(told.contains("DEDUP_SIMILARITY (0.9)") && told.contains("(0.92)"), "{told}");
         let all =
             [&model[..], &[("CLUSTER_SIMILARITY", "0.8"), ("CONTRADICTION_SIMILARITY", "0.7")]].concat();
         let (config, _) = resolve(&all).unwrap();
-        assert!(config.check_night().is_ok());
-        assert_eq!(config.thresholds().map(|t| t.related), Some(0.7));
+        assert_eq!(config.thresholds(None).unwrap().map(|t| t.related), Some(0.7));
+        let (config, _) = resolve(&[]).unwrap();
+        assert_eq!(config.thresholds(Some(calibrated)).unwrap().map(|t| t.cluster), Some(0.75));
     }
 
     #[test]
     fn what_the_person_set_wins_over_the_model_but_a_duplicate_stays_the_stricter() {
         let (config, settings) = resolve(&[("CLUSTER_SIMILARITY", "0.6")]).unwrap();
-        let thresholds = config.thresholds().unwrap();
+        let thresholds = config.thresholds(None).unwrap().unwrap();
         assert_eq!((thresholds.cluster, thresholds.duplicate), (0.6, 0.90));
         let dedup = settings.iter().find(|s| s.name == "DEDUP_SIMILARITY").unwrap();
         assert_eq!(dedup.origin, Origin::Model("text-embedding-3-small".into()));

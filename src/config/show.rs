@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Origin;
+use crate::providers::Thresholds;
 
 /// One effective setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,21 @@ pub fn show_json(settings: &[Setting]) -> String {
     serde_json::Value::Object(object).to_string()
 }
 
+/// The settings with the similarities that an earlier night derived for `model`, where nothing else says them.
+pub fn with_calibration(mut settings: Vec<Setting>, model: &str, calibrated: Thresholds) -> Vec<Setting> {
+    for setting in settings.iter_mut().filter(|setting| setting.value.is_none()) {
+        let value = match setting.name {
+            "CLUSTER_SIMILARITY" => calibrated.cluster,
+            "DEDUP_SIMILARITY" => calibrated.duplicate,
+            "CONTRADICTION_SIMILARITY" => calibrated.related,
+            _ => continue,
+        };
+        setting.value = Some(value.to_string());
+        setting.origin = Origin::Calibrated(model.to_string());
+    }
+    settings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +99,29 @@ mod tests {
         DREAMER_HOME    /home/ann/.dreamer  flag
         OPENAI_API_KEY  set                 environment
         DREAMER_OWNER   -                   default
+        ");
+    }
+
+    #[test]
+    fn calibrated_similarities_stand_where_nobody_set_one() {
+        let similarity = |name, value: Option<&str>| Setting {
+            name,
+            value: value.map(str::to_string),
+            origin: if value.is_some() { Origin::Environment } else { Origin::Default },
+            secret: false,
+        };
+        let settings = vec![
+            similarity("DREAMER_OWNER", None),
+            similarity("CLUSTER_SIMILARITY", None),
+            similarity("DEDUP_SIMILARITY", Some("0.95")),
+            similarity("CONTRADICTION_SIMILARITY", None),
+        ];
+        let calibrated = Thresholds { cluster: 0.74, duplicate: 0.86, related: 0.671 };
+        insta::assert_snapshot!(show(&with_calibration(settings, "nomic-embed-text", calibrated)), @r"
+        DREAMER_OWNER             -      default
+        CLUSTER_SIMILARITY        0.74   calibrated for nomic-embed-text
+        DEDUP_SIMILARITY          0.95   environment
+        CONTRADICTION_SIMILARITY  0.671  calibrated for nomic-embed-text
         ");
     }
 

@@ -73,13 +73,21 @@ pub(super) fn one_of<T: Copy>(value: &str, all: &[(&str, T)], later: &[&str]) ->
 }
 
 pub(super) fn embedding_provider(value: &str) -> Result<EmbeddingProvider, String> {
-    let all = [("openai", EmbeddingProvider::OpenAi), ("builtin", EmbeddingProvider::Builtin)];
-    one_of(value, &all, &["ollama", "sentence-transformers"])
+    let all = [
+        ("openai", EmbeddingProvider::OpenAi),
+        ("ollama", EmbeddingProvider::Ollama),
+        ("builtin", EmbeddingProvider::Builtin),
+    ];
+    one_of(value, &all, &["sentence-transformers"])
 }
 
 pub(super) fn llm_provider(value: &str) -> Result<LlmProvider, String> {
-    let all = [("openai", LlmProvider::OpenAi), ("extractive", LlmProvider::Extractive)];
-    one_of(value, &all, &["ollama", "anthropic", "minimax"])
+    let all = [
+        ("openai", LlmProvider::OpenAi),
+        ("ollama", LlmProvider::Ollama),
+        ("extractive", LlmProvider::Extractive),
+    ];
+    one_of(value, &all, &["anthropic", "minimax"])
 }
 
 pub(super) fn builtin_model(value: &str) -> Result<String, String> {

@@ -10,6 +10,7 @@ use super::{DreamPlan, EpisodeMove, PlanError};
 use crate::config::Config;
 use crate::error::Error;
 use crate::memory::{Memory, text_digest};
+use crate::state::calibrations::Calibrations;
 use crate::state::journal::{ChunkRecord, Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::{StateError, append_lines, read_if_there, sync_folder};
@@ -48,13 +49,14 @@ pub enum Step {
     Journal,
     Judged,
     Ledger,
+    Calibration,
     Review,
     Move,
 }
 
 impl Step {
     /// Every step.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Archive,
         Self::ArchiveDrafts,
         Self::Traces,
@@ -66,6 +68,7 @@ impl Step {
         Self::Journal,
         Self::Judged,
         Self::Ledger,
+        Self::Calibration,
         Self::Review,
         Self::Move,
     ];
@@ -154,6 +157,11 @@ impl Applying<'_> {
             Step::Journal => self.write_journal().await?,
             Step::Judged => JudgedPair::append(&state, &plan.judged)?,
             Step::Ledger => write_ledger(plan, &state)?,
+            Step::Calibration => {
+                if let Some(calibrated) = &plan.calibrated {
+                    Calibrations::keep(&state, calibrated)?;
+                }
+            }
             Step::Review => ask(plan, &self.config.queues_dir().join("review.jsonl"))?,
             Step::Move => self.move_episodes()?,
         }

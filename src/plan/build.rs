@@ -724,6 +724,7 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         ledger: BTreeMap::new(),
         review: vec![],
         moves: vec![],
+        calibrated: None,
         report,
     }
 }

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::memory::{RawMemory, Trace};
 use crate::report::DreamReport;
 use crate::state::StateError;
+use crate::state::calibrations::Calibrated;
 use crate::state::journal::{ChunkRecord, JudgedPair};
 use crate::store::{Leaving, NewRow};
 
@@ -168,6 +169,9 @@ pub struct DreamPlan {
     pub review: Vec<ReviewItem>,
     /// Episodes that move.
     pub moves: Vec<EpisodeMove>,
+    /// What the embedder was calibrated to, if tonight did that.
+    #[serde(default)]
+    pub calibrated: Option<Calibrated>,
     /// What the operator is told.
     pub report: DreamReport,
 }

@@ -38,6 +38,8 @@ pub struct Patience {
     pub connect: Duration,
     /// Time for a whole request, reply included. A small model on a laptop needs minutes for a long reply.
     pub request: Duration,
+    /// The same while a model may still have to be loaded from disk, on servers that do that.
+    pub cold: Duration,
     /// Tries of one request, at least 1.
     pub tries: u32,
     /// The first wait; each next one is twice as long, plus jitter of up to its own length.
@@ -53,6 +55,7 @@ impl Default for Patience {
         Self {
             connect: Duration::from_secs(10),
             request: Duration::from_secs(180),
+            cold: Duration::from_secs(600),
             tries: 4,
             first_delay: Duration::from_millis(500),
             longest_delay: Duration::from_secs(20),
@@ -114,6 +117,11 @@ impl Budget {
     /// How long a request may take.
     pub fn patience(&self) -> Patience {
         self.patience
+    }
+
+    /// How many requests may be on their way at once.
+    pub fn concurrency(&self) -> usize {
+        self.limits.concurrency.max(1)
     }
 
     /// What was spent so far.

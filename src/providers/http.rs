@@ -3,7 +3,7 @@
 
 use std::error::Error as StdError;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,16 +22,44 @@ use super::budget::{Budget, Reached};
 /// hours. One alone may be the fault of its own content.
 const FAILURES_IN_A_ROW: u32 = 2;
 
+/// How long a question beside the work may take: what a model is, or that it may go.
+const ASIDE: Duration = Duration::from_secs(10);
+
 /// Characters of a server's error text that are shown.
 const DETAIL_CHARS: usize = 300;
 
+/// What one kind of server has of its own, as far as sending is concerned.
+pub(crate) struct Service {
+    /// The variable that holds its address.
+    pub(crate) address: &'static str,
+    /// What to do when nobody answers there.
+    pub(crate) start: &'static str,
+    /// What to do when no answer comes in time.
+    pub(crate) slow: &'static str,
+    /// What to do when it answers with errors.
+    pub(crate) failing: &'static str,
+    /// What the operator can do about a rejection, given the model, where every other request would be answered the
+    /// same: key, model name, quota, address. Ends with a full stop and a space.
+    pub(crate) remedy: fn(&Rejection, &str) -> Option<String>,
+    /// Words in an answer of 5xx that make it a rejection: some servers answer 500 when it is the request they do not
+    /// like.
+    pub(crate) final_words: &'static [&'static str],
+    /// Makes one JSON value of a reply's body.
+    pub(crate) unfold: fn(String) -> String,
+    /// Whether a model is loaded only when it is asked for, and requests wait for each other inside the server.
+    pub(crate) loads_models: bool,
+}
+
 /// A model's server, with the key and the budget.
 pub(crate) struct Endpoint {
+    service: &'static Service,
     client: Client,
     base: Url,
     key: Option<SecretString>,
     model: String,
     budget: Arc<Budget>,
+    /// A request has succeeded: the model is loaded.
+    warm: AtomicBool,
     failures: AtomicU32,
     closed: Mutex<Option<Closed>>,
 }
@@ -40,7 +68,7 @@ pub(crate) struct Endpoint {
 #[derive(Clone)]
 enum Closed {
     /// Requests in a row failed for good.
-    Unreachable(String),
+    Unreachable(String, &'static str),
     /// Key, model name or quota: the same for every request.
     Refused(Rejection),
 }
@@ -77,28 +105,14 @@ impl Rejection {
             ])
     }
 
-    fn is_quota(&self) -> bool {
+    /// Whether the account has nothing left: another try is no use.
+    pub(crate) fn is_quota(&self) -> bool {
         self.code.contains("insufficient_quota") || self.names(&["insufficient_quota"])
     }
 
-    fn is_model_name(&self) -> bool {
+    /// Whether there is no such model, or no such address.
+    pub(crate) fn is_model_name(&self) -> bool {
         self.status == 404 || self.code.contains("model_not_found")
-    }
-
-    /// What the operator can do about it, where that is known.
-    fn remedy(&self) -> &'static str {
-        match self.status {
-            _ if self.is_quota() => "the account has no quota left (insufficient_quota); check its billing. ",
-            401 | 403 => "check OPENAI_API_KEY. ",
-            _ if self.is_model_name() => "check the model's name and OPENAI_BASE_URL. ",
-            300..=399 => "check OPENAI_BASE_URL, it redirects elsewhere. ",
-            _ => "",
-        }
-    }
-
-    /// Key, model name, quota, address: every other request would be answered the same.
-    fn concerns_all(&self) -> bool {
-        !self.remedy().is_empty()
     }
 }
 
@@ -131,12 +145,13 @@ enum Cause {
 }
 
 impl Endpoint {
-    /// A server at `base` (with `/v1`, without a trailing slash). Proxy variables are honoured, except for a
+    /// A server at `base`. Proxy variables are honoured, except for a
     /// server on this machine: what is sent there is unmasked and must not travel.
     ///
     /// # Errors
     /// When the address or the key cannot be used at all.
     pub(crate) fn new(
+        service: &'static Service,
         base: &str,
         key: Option<SecretString>,
         model: &str,
@@ -144,7 +159,7 @@ impl Endpoint {
     ) -> Result<Self, ProviderError> {
         let unusable = |detail: String| ProviderError::Unusable { model: model.to_owned(), detail };
         let base =
-            Url::parse(base).map_err(|e| unusable(format!("OPENAI_BASE_URL is not an address: {e}")))?;
+            Url::parse(base).map_err(|e| unusable(format!("{} is not an address: {e}", service.address)))?;
         let mut client = Client::builder()
             .connect_timeout(budget.patience().connect)
             .timeout(budget.patience().request)
@@ -157,8 +172,9 @@ impl Endpoint {
             client = client.default_headers(authorization(key).map_err(unusable)?);
         }
         let client = client.build().map_err(|e| unusable(format!("no HTTP client: {e}")))?;
+        let (model, warm) = (model.to_owned(), AtomicBool::new(false));
         let (failures, closed) = (AtomicU32::new(0), Mutex::new(None));
-        Ok(Self { client, base, key, model: model.to_owned(), budget, failures, closed })
+        Ok(Self { service, client, base, key, model, budget, warm, failures, closed })
     }
 
     pub(crate) fn model(&self) -> &str {
@@ -175,7 +191,7 @@ impl Endpoint {
         let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(closed) = closed {
             return Err(Failure::Final(match closed {
-                Closed::Unreachable(why) => self.unreachable(0, Cause::Closed(why)),
+                Closed::Unreachable(why, remedy) => self.unreachable(0, Cause::Closed(why), remedy),
                 Closed::Refused(rejection) => self.refused(rejection),
             }));
         }
@@ -190,6 +206,7 @@ impl Endpoint {
             let passing = match answer {
                 Ok(reply) => {
                     self.failures.store(0, Ordering::Relaxed);
+                    self.warm.store(true, Ordering::Relaxed);
                     return self.read(&reply);
                 }
                 Err(Try::Rejected(rejection)) => {
@@ -215,14 +232,15 @@ impl Endpoint {
 
     /// The error for a rejection that the caller cannot mend. Where it concerns every request, none follows.
     pub(crate) fn refused(&self, rejection: Rejection) -> ProviderError {
-        if rejection.concerns_all() {
+        let remedy = (self.service.remedy)(&rejection, &self.model);
+        if remedy.is_some() {
             self.close(Closed::Refused(rejection.clone()));
         }
         ProviderError::Refused {
             model: self.model.clone(),
             url: self.address(),
             status: rejection.status,
-            detail: format!("{}{}", rejection.remedy(), rejection.message),
+            detail: format!("{}{}", remedy.unwrap_or_default(), rejection.message),
         }
     }
 
@@ -230,16 +248,60 @@ impl Endpoint {
         ProviderError::Malformed { model: self.model.clone(), detail: self.shown(&detail.into()) }
     }
 
+    /// Whether a request has succeeded, so that a server that loads models has loaded this one.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.warm.load(Ordering::Relaxed)
+    }
+
+    /// Asks something beside the work: once, briefly, outside the budget and whatever became of the work. With a body it
+    /// is a POST.
+    ///
+    /// # Errors
+    /// When there is no answer that can be read; why, for the log.
+    pub(crate) async fn aside<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, String> {
+        let request = match body {
+            Some(body) => self.client.post(self.at(path)).json(body),
+            None => self.client.get(self.at(path)),
+        };
+        let told = |e: reqwest::Error| self.shown(&chain(&e.without_url()));
+        let response = request.timeout(ASIDE).send().await.map_err(told)?;
+        let status = response.status();
+        let text = response.text().await.map_err(told)?;
+        if !status.is_success() {
+            return Err(format!("answered {}: {}", status.as_u16(), self.shown(&text)));
+        }
+        serde_json::from_str(&(self.service.unfold)(text)).map_err(|e| e.to_string())
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}/{path}", self.base.as_str().trim_end_matches('/'))
+    }
+
+    /// How long a request may take. Where the server loads models, the first one waits for that; where it answers one
+    /// request after the other, the last of those at once waits for all.
+    fn time_out(&self) -> Duration {
+        let patience = self.budget.patience();
+        if !self.service.loads_models {
+            return patience.request;
+        }
+        let queued = patience.request * u32::try_from(self.budget.concurrency()).unwrap_or(1);
+        if self.is_warm() { queued } else { queued.max(patience.cold) }
+    }
+
     async fn send(&self, path: &str, body: Vec<u8>) -> Result<String, Try> {
-        let url = format!("{}/{path}", self.base.as_str().trim_end_matches('/'));
-        let request = self.client.post(url).header("content-type", "application/json").body(body);
+        let request = self.client.post(self.at(path)).header("content-type", "application/json").body(body);
+        let request = request.timeout(self.time_out());
         // The address may hold credentials.
         let transport = |e: reqwest::Error| Try::passing(Cause::Transport(e.without_url()), None);
         let response = request.send().await.map_err(transport)?;
         let (status, retry_after) = (response.status(), retry_after(&response, Utc::now()));
         let text = response.text().await.map_err(transport)?;
         if status.is_success() {
-            return self.check(text);
+            return self.check((self.service.unfold)(text));
         }
         Err(self.judge(status.as_u16(), retry_after, &text))
     }
@@ -267,9 +329,9 @@ impl Endpoint {
             Ok(StatusCode::TOO_MANY_REQUESTS) => !rejection.is_quota(),
             Ok(StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT) => true,
             Ok(StatusCode::NOT_IMPLEMENTED) => false,
-            // Some local servers answer 500 when it is the parameter they do not know.
             Ok(other) => {
-                other.is_server_error() && !rejection.names(&["response_format", "json_schema", "grammar"])
+                let is_final = rejection.names(self.service.final_words) || rejection.is_too_long();
+                other.is_server_error() && !is_final
             }
             Err(_) => false,
         };
@@ -304,11 +366,12 @@ impl Endpoint {
     /// All tries of a request failed. The second such request in a row closes the server for this run.
     fn give_up(&self, tries: u32, cause: Cause) -> Failure {
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_IN_A_ROW {
-            self.close(Closed::Unreachable(chain(&cause)));
+            self.close(Closed::Unreachable(chain(&cause), self.remedy(&cause)));
         }
+        let remedy = self.remedy(&cause);
         Failure::Final(match cause {
             Cause::BrokenBody(detail) => self.malformed(format!("it is not JSON: {detail}")),
-            cause => self.unreachable(tries, cause),
+            cause => self.unreachable(tries, cause, remedy),
         })
     }
 
@@ -316,9 +379,17 @@ impl Endpoint {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
     }
 
-    fn unreachable(&self, tries: u32, cause: Cause) -> ProviderError {
+    fn remedy(&self, cause: &Cause) -> &'static str {
+        match cause {
+            Cause::Transport(error) if error.is_timeout() && !error.is_connect() => self.service.slow,
+            Cause::Transport(_) => self.service.start,
+            _ => self.service.failing,
+        }
+    }
+
+    fn unreachable(&self, tries: u32, cause: Cause, remedy: &'static str) -> ProviderError {
         let (model, url) = (self.model.clone(), self.address());
-        ProviderError::Unreachable { model, url, tries, source: Box::new(cause) }
+        ProviderError::Unreachable { model, url, tries, remedy, source: Box::new(cause) }
     }
 
     fn exhausted(&self, Reached(what): Reached) -> Failure {
@@ -377,7 +448,7 @@ static LOOKS_LIKE_A_KEY: LazyLock<Regex> = LazyLock::new(|| {
 
 fn authorization(key: &SecretString) -> Result<HeaderMap, String> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-        .map_err(|_| "OPENAI_API_KEY holds characters that no key has, perhaps a line end".to_owned())?;
+        .map_err(|_| "the key holds characters that no key has, perhaps a line end".to_owned())?;
     value.set_sensitive(true);
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }

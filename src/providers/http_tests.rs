@@ -8,11 +8,13 @@ use wiremock::{MockServer, ResponseTemplate};
 use super::*;
 use crate::providers::budget::{Limits, Patience};
 use crate::providers::fixtures::{answer, bodies, budget, error, limits, patience, server};
+use crate::providers::openai::OPENAI;
 
 const KEY: &str = "sk-proj-4f9aKeyThatMustNotShow_0123456789";
 
 fn endpoint(server: &MockServer, budget: Arc<Budget>) -> Endpoint {
-    Endpoint::new(&format!("{}/v1", server.uri()), Some(SecretString::from(KEY)), "small", budget).unwrap()
+    Endpoint::new(&OPENAI, &format!("{}/v1", server.uri()), Some(SecretString::from(KEY)), "small", budget)
+        .unwrap()
 }
 
 async fn post(endpoint: &Endpoint) -> Result<Value, Failure> {
@@ -136,7 +138,8 @@ async fn no_server_at_all_is_unreachable() {
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let endpoint =
-        Endpoint::new(&format!("http://user:pw@127.0.0.1:{port}/v1"), None, "small", budget(99)).unwrap();
+        Endpoint::new(&OPENAI, &format!("http://user:pw@127.0.0.1:{port}/v1"), None, "small", budget(99))
+            .unwrap();
     let error = failed(&endpoint).await;
     assert!(matches!(&error, ProviderError::Unreachable { tries: 4, .. }), "{error:?}");
     let shown = format!("{} {error:?}", chain(&error));
@@ -275,13 +278,13 @@ async fn the_key_is_never_shown() {
 #[test]
 fn the_own_key_is_removed_whatever_it_looks_like() {
     let key = Some(SecretString::from("open sesame"));
-    let endpoint = Endpoint::new("http://127.0.0.1:1/v1", key, "small", budget(1)).unwrap();
+    let endpoint = Endpoint::new(&OPENAI, "http://127.0.0.1:1/v1", key, "small", budget(1)).unwrap();
     assert_eq!(endpoint.shown("no key open sesame here"), "no key [removed] here");
 }
 
 #[test]
 fn what_looks_like_a_key_is_removed_and_other_words_stay() {
-    let endpoint = Endpoint::new("http://127.0.0.1:1/v1", None, "small", budget(1)).unwrap();
+    let endpoint = Endpoint::new(&OPENAI, "http://127.0.0.1:1/v1", None, "small", budget(1)).unwrap();
     for (said, shown) in [
         ("Incorrect API key provided: sk-12***89.", "Incorrect API key provided: [removed]"),
         ("token abcdefghijklmnopqrstuvwxyz0123456789", "token [removed]"),
@@ -299,7 +302,8 @@ fn what_looks_like_a_key_is_removed_and_other_words_stay() {
 #[test]
 fn an_address_or_key_that_cannot_be_used_is_told_without_the_key() {
     for (base, key) in [("localhost without scheme", "k"), ("http://127.0.0.1/v1", "line\nend-4f9a")] {
-        let error = Endpoint::new(base, Some(SecretString::from(key)), "small", budget(1)).unwrap_err();
+        let error =
+            Endpoint::new(&OPENAI, base, Some(SecretString::from(key)), "small", budget(1)).unwrap_err();
         assert!(
             matches!(&error, ProviderError::Unusable { .. }) && !error.to_string().contains("4f9a"),
             "{error}"

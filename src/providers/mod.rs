@@ -2,11 +2,15 @@
 //! What to ask is decided by `nrem/` and `rem/`; how often at most, by [`budget::Budget`].
 
 pub mod budget;
+pub mod calibration;
+pub mod configured;
+mod embedding;
 pub mod extractive;
 #[cfg(test)]
 mod fixtures;
 mod http;
 pub mod local;
+pub mod ollama;
 pub mod openai;
 pub mod replay;
 pub mod reply;
@@ -26,8 +30,8 @@ pub struct Thresholds {
     pub related: f32,
 }
 
-/// The thresholds of the models this build knows; `None` for any other, which then runs only with the three
-/// settings given. Those of `text-embedding-3-small` are the documented defaults, the others were measured on 160
+/// The thresholds of the models this build knows; `None` for any other, which is then calibrated at first use (see
+/// [`calibration`]). Those of `text-embedding-3-small` are the documented defaults, the others were measured on 160
 /// labelled pairs (half of them in `pairs.tsv`). A model's owner, tag and case do not matter.
 pub fn thresholds_of(model: &str) -> Option<Thresholds> {
     let name = model.rsplit('/').next().unwrap_or(model).to_lowercase();
@@ -68,6 +72,14 @@ pub trait Embedder: Send + Sync {
     /// # Errors
     /// When the budget is exhausted or the provider failed for good.
     async fn embed(&self, texts: &[Outbound]) -> Result<Vec<Vec<f32>>, ProviderError>;
+
+    /// What tells these weights from others of the same name, as the provider says; `None` where it does not.
+    async fn version(&self) -> Option<String> {
+        None
+    }
+
+    /// Lets go of what the provider keeps for this run, such as a model in memory. Failing at that harms nobody.
+    async fn release(&self) {}
 }
 
 /// What a model is asked.
@@ -107,6 +119,9 @@ pub trait LanguageModel: Send + Sync {
     /// # Errors
     /// When the budget is exhausted, the reply was cut off, or the provider failed for good.
     async fn complete(&self, prompt: &Prompt) -> Result<Reply, ProviderError>;
+
+    /// Lets go of what the provider keeps for this run, as [`Embedder::release`] does.
+    async fn release(&self) {}
 }
 
 /// Who distils and judges: a language model, or rules where there is none.
@@ -160,7 +175,7 @@ pub enum ProviderError {
         detail: String,
     },
     /// All tries failed: connection, time-out, 429 or 5xx.
-    #[error("reach {model} at {url} in {tries} tries; check that it runs and OPENAI_BASE_URL")]
+    #[error("reach {model} at {url} in {tries} tries; {remedy}")]
     Unreachable {
         /// The model.
         model: String,
@@ -168,6 +183,8 @@ pub enum ProviderError {
         url: String,
         /// Tries made.
         tries: u32,
+        /// What to do about it.
+        remedy: &'static str,
         /// The last failure.
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -8,13 +8,17 @@ mod settings;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
 use self::example::{make_examples, refuse_real_home};
 use self::settings::{choices, make_env_file, with_choices};
 use crate::config::{Config, ConfigError, Layers, Origin, warnings};
-use crate::error::Error;
+use crate::error::{Error, chain};
+use crate::privacy::Privacy;
+use crate::providers::budget::{Budget, Limits};
+use crate::providers::configured;
 use crate::store::{Created, Store, StoreError};
 
 /// The folders of a home.
@@ -102,7 +106,7 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
         Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => None,
         Err(error) => return Err(error.into()),
     };
-    let dim = dimension(&config, has_table.as_ref())?;
+    let dim = dimension(&config, has_table.as_ref()).await?;
     if example == Example::Wanted {
         refuse_real_home(&config, has_table.as_ref()).await?;
     }
@@ -127,20 +131,35 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
     Ok(report)
 }
 
-fn dimension(config: &Config, table: Option<&Store>) -> Result<usize, Error> {
+/// The length of the vectors: the table's, else what is known of the model, else what its server says.
+async fn dimension(config: &Config, table: Option<&Store>) -> Result<usize, Error> {
     if let Some(table) = table {
         return Ok(table.dim());
     }
     if config.embedding_model().is_empty() {
         config.check_embedder()?;
     }
-    Ok(config.dimension().ok_or_else(|| ConfigError::Missing {
+    if let Some(dim) = config.dimension() {
+        return Ok(dim);
+    }
+    config.check_embedder()?;
+    // Once: a person is waiting.
+    let limits = Limits { retries: 0, ..Limits::new(4, 30, 1, Instant::now()) };
+    let embedder = configured::embedder(config, Budget::new(limits))?;
+    let asked = embedder.embed(&[Privacy::new(config.mask_pii, false).to_embed("dimension")]).await;
+    let why = match asked.as_deref() {
+        Ok([vector]) => return Ok(vector.len()),
+        Ok(_) => "it gave no vector".to_owned(),
+        Err(error) => format!("could not {}", chain(error)),
+    };
+    Err(ConfigError::Missing {
         variable: "DREAMER_EMBEDDING_DIM",
         remedy: format!(
-            "say how long the vectors of {} are; the table is made for vectors of one length",
+            "the table is made for vectors of one length, and the embedding model {} did not say how long its are: \
+             {why}; see to that, or set DREAMER_EMBEDDING_DIM if you know it",
             config.embedding_model()
         ),
-    })?)
+    })?
 }
 
 fn make_folders(config: &Config, report: &mut Report) -> Result<(), Error> {

@@ -58,7 +58,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Setup { .. } | Other::Alert { .. }) => Ok(0),
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
         Some(Other::Restore { id }) => restore::bring_back(&config, &id).await,
-        Some(Other::Config { json }) => show_config(&settings, json),
+        Some(Other::Config { json }) => show_config(&config, settings, json),
     }
 }
 
@@ -66,8 +66,12 @@ fn layers(command: &Command) -> Result<Layers, ConfigError> {
     Layers::of_process(command.common.home.as_deref(), command.common.env_file.as_deref())
 }
 
-fn show_config(settings: &[Setting], json: bool) -> Result<u8, Failure> {
-    let text = if json { config::show_json(settings) + "\n" } else { config::show(settings) };
+fn show_config(config: &Config, settings: Vec<Setting>, json: bool) -> Result<u8, Failure> {
+    let settings = match config.calibrated()? {
+        Some(calibrated) => config::with_calibration(settings, config.embedding_model(), calibrated),
+        None => settings,
+    };
+    let text = if json { config::show_json(&settings) + "\n" } else { config::show(&settings) };
     print(&text).map(|()| 0)
 }
 

@@ -1,15 +1,13 @@
 //! `dreamer memories search`: the memories nearest to a text, by the embedder the night would use.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Instant;
 
-use dreamer::config::{Config, EmbeddingProvider};
+use dreamer::config::Config;
 use dreamer::memory::{Memory, Partition, Similarity};
 use dreamer::privacy::Privacy;
 use dreamer::providers::budget::{Budget, Limits};
-use dreamer::providers::openai::OpenAiEmbedder;
-use dreamer::providers::{Embedder, local};
+use dreamer::providers::configured;
 use dreamer::store::{Query, Store};
 use serde_json::json;
 
@@ -67,29 +65,12 @@ pub(crate) async fn search(
 /// The vector of a question, by the embedder that the night would use.
 async fn embed(config: &Config, text: &str) -> Result<Vec<f32>, Failure> {
     config.check_embedder()?;
-    let beyond = config.embedding_provider == EmbeddingProvider::OpenAi && !config.openai.is_loopback();
-    let outbound = Privacy::new(config.mask_pii, beyond).to_embed(text);
+    let outbound = Privacy::new(config.mask_pii, config.prompts_leave()).to_embed(text);
     if outbound.as_str().trim().is_empty() {
         return Err(Failure::Memory("nothing to look for: the text is empty".into()));
     }
     let limits = Limits::new(config.max_calls, config.max_minutes, config.concurrency, Instant::now());
-    let embedder = embedder(config, Budget::new(limits))?;
+    let embedder = configured::embedder(config, Budget::new(limits))?;
     let vectors = embedder.embed(&[outbound]).await?;
     Ok(vectors.into_iter().next().unwrap_or_default())
-}
-
-fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder>, Failure> {
-    let openai = &config.openai;
-    match config.embedding_provider {
-        EmbeddingProvider::OpenAi => Ok(Box::new(OpenAiEmbedder::new(
-            &openai.base_url,
-            openai.api_key.clone(),
-            &openai.embedding_model,
-            config.embedding_dim,
-            budget,
-        )?)),
-        EmbeddingProvider::Builtin => {
-            local::open(&config.builtin_model).map_err(|error| Failure::Memory(format!("could not {error}")))
-        }
-    }
 }

@@ -29,6 +29,12 @@ impl<E: Into<Error>> From<E> for Failure {
     }
 }
 
+/// Says on stderr why it stopped, as an error where stderr is the journal.
+fn complain(told: &str) {
+    // Nothing can be said about a stderr that does not take it.
+    let _ = writeln!(io::stderr(), "{}session-flush: {told}", logging::level_prefix(3));
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let flags = match Flags::try_parse() {
@@ -45,12 +51,12 @@ async fn main() -> ExitCode {
         Err(Failure::Usage(usage)) => end_with_usage(&usage),
         Err(Failure::Flush(error)) => {
             // Nothing can be said about a stderr that does not take it.
-            let _ = writeln!(io::stderr(), "session-flush: could not {}", chain(&error));
+            complain(&format!("could not {}", chain(&error)));
             ExitCode::from(error.exit_code())
         }
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => {
-            let _ = writeln!(io::stderr(), "session-flush: could not write the answer: {error}");
+            complain(&format!("could not write the answer: {error}"));
             ExitCode::FAILURE
         }
     }

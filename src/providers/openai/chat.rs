@@ -8,6 +8,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::OPENAI;
 use crate::providers::budget::Budget;
 use crate::providers::http::{Endpoint, Failure, Rejection};
 use crate::providers::{LanguageModel, Prompt, ProviderError, Reply};
@@ -144,7 +145,7 @@ impl OpenAiChat {
         model: &str,
         budget: Arc<Budget>,
     ) -> Result<Self, ProviderError> {
-        let endpoint = Endpoint::new(base_url, key, model, budget)?;
+        let endpoint = Endpoint::new(&OPENAI, base_url, key, model, budget)?;
         Ok(Self { endpoint, manners: Mutex::new(Manners::FIRST), first: tokio::sync::Mutex::new(()) })
     }
 

@@ -6,6 +6,7 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use super::*;
 use crate::providers::budget::Spent;
+use crate::providers::embedding::estimate_tokens;
 use crate::providers::fixtures::{answer, bodies, budget, error, outbound, server};
 
 fn embedder(server: &MockServer, dim: Option<usize>) -> OpenAiEmbedder {
@@ -51,7 +52,10 @@ async fn vectors_come_back_in_order_and_with_length_one() {
             (vector[0] - text.len() as f32 / length).abs() < 1e-6 && (vector[1] - 1.0 / length).abs() < 1e-6
         );
     }
-    assert_eq!(embedder.endpoint.budget().spent(), Spent { calls: 1, input_tokens: 5, output_tokens: 0 });
+    assert_eq!(
+        embedder.remote.endpoint.budget().spent(),
+        Spent { calls: 1, input_tokens: 5, output_tokens: 0 }
+    );
     let body = json!({ "model": "vectors", "input": ["a", "bbb", "cc"], "encoding_format": "float" });
     assert_eq!(bodies(&server).await, [body]);
 }
@@ -213,40 +217,4 @@ async fn a_server_with_small_batches_gets_small_batches() {
     let texts: Vec<String> = (0..100).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     assert_eq!(embedder(&server, None).embed(&outbound(&texts)).await.unwrap().len(), 100);
-}
-
-#[test]
-fn pieces_join_to_the_text_and_keep_the_limit() {
-    let texts = [
-        "",
-        "x",
-        "one two three",
-        "没有空格的一句很长的话",
-        "a\u{301}e\u{301} 🙂🙂🙂",
-        "0123456789012345678901234567890123456789",
-    ];
-    for text in texts {
-        for limit in [1, 2, 3, 7, 100] {
-            let pieces = split(text, limit);
-            // Only a stretch of spaces may be left out.
-            let words = |text: &str| text.split_whitespace().collect::<String>();
-            assert_eq!(words(&pieces.concat()), words(text), "{limit}");
-            let fits = |piece: &&str| estimate_tokens(piece) <= limit || piece.chars().count() == 1;
-            assert!(pieces.iter().all(fits), "{limit}: {pieces:?}");
-        }
-    }
-}
-
-#[test]
-fn the_estimate_is_above_the_rules_of_thumb() {
-    // Four characters a token in English prose, one in Chinese and Korean, half a character of an emoji.
-    for (text, least) in [
-        ("The quick brown fox jumps over the lazy dog.", 44 / 4),
-        ("用户喜欢在所有编辑器里使用深色模式。", 18),
-        ("사용자는 모든 편집기에서 다크 모드를 선호한다.", 26),
-        ("🙂🙂🙂", 6),
-        ("", 1),
-    ] {
-        assert!(estimate_tokens(text) >= least, "{text}: {}", estimate_tokens(text));
-    }
 }

@@ -1,0 +1,50 @@
+//! The models that the settings name, ready to be asked. Nothing is sent yet.
+
+use std::sync::Arc;
+
+use super::budget::Budget;
+use super::ollama::{OllamaChat, OllamaEmbedder};
+use super::openai::{OpenAiChat, OpenAiEmbedder};
+use super::{Embedder, Reasoner, local};
+use crate::config::{Config, ConfigError, EmbeddingProvider, LlmProvider};
+use crate::error::Error;
+
+/// Who embeds.
+///
+/// # Errors
+/// When its address, key or name cannot be used at all.
+pub fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder>, Error> {
+    let (openai, ollama, dim) = (&config.openai, &config.ollama, config.embedding_dim);
+    Ok(match config.embedding_provider {
+        EmbeddingProvider::Builtin => local::open(&config.builtin_model).map_err(unknown_model)?,
+        EmbeddingProvider::Ollama => {
+            Box::new(OllamaEmbedder::new(&ollama.base_url, &ollama.embedding_model, dim, budget)?)
+        }
+        EmbeddingProvider::OpenAi => {
+            let key = openai.api_key.clone();
+            Box::new(OpenAiEmbedder::new(&openai.base_url, key, &openai.embedding_model, dim, budget)?)
+        }
+    })
+}
+
+/// Who distils and judges.
+///
+/// # Errors
+/// When its address, key or name cannot be used at all.
+pub fn reasoner(config: &Config, budget: Arc<Budget>) -> Result<Reasoner, Error> {
+    let (openai, ollama) = (&config.openai, &config.ollama);
+    Ok(match config.llm_provider {
+        LlmProvider::Extractive => Reasoner::Extractive,
+        LlmProvider::Ollama => {
+            Reasoner::Model(Box::new(OllamaChat::new(&ollama.base_url, &ollama.llm_model, budget)?))
+        }
+        LlmProvider::OpenAi => {
+            let key = openai.api_key.clone();
+            Reasoner::Model(Box::new(OpenAiChat::new(&openai.base_url, key, &openai.llm_model, budget)?))
+        }
+    })
+}
+
+fn unknown_model(error: local::UnknownModel) -> ConfigError {
+    ConfigError::Missing { variable: "DREAMER_BUILTIN_MODEL", remedy: error.to_string() }
+}
