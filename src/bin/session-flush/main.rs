@@ -50,7 +50,6 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(usage)) => end_with_usage(&usage),
         Err(Failure::Flush(error)) => {
-            // Nothing can be said about a stderr that does not take it.
             complain(&format!("could not {}", chain(&error)));
             ExitCode::from(error.exit_code())
         }
