@@ -43,7 +43,13 @@ pub fn in_time<Tz: TimeZone>(
     let time = now.naive_local().time();
     let inside = if start < end { start <= time && time < end } else { start <= time || time < end };
     if inside {
-        return Due::Yes;
+        // One night a window: the chunks a night held back would lose their three tries in one.
+        return match last_finished.filter(|last| now.to_utc() - *last < since_start(time, start)) {
+            Some(last) => Due::No {
+                reason: format!("the last night finished {}, in this window", ago(now.to_utc() - last)),
+            },
+            None => Due::Yes,
+        };
     }
     let outside = format!(
         "{} is outside the window {}-{}",
@@ -62,6 +68,12 @@ pub fn in_time<Tz: TimeZone>(
     }
     let reason = format!("{outside}, and the last night finished {}", ago(since));
     Due::No { reason }
+}
+
+/// How long a window that began at `start` has been open at `time`, by the clock on the wall.
+fn since_start(time: NaiveTime, start: NaiveTime) -> TimeDelta {
+    let open = time - start;
+    if open < TimeDelta::zero() { open + TimeDelta::hours(24) } else { open }
 }
 
 /// The material's half of [`due`]: new chunks or captured rows.
@@ -139,6 +151,19 @@ mod tests {
             !is_due("2026-03-10 12:00", Some("2026-03-12 12:00"), 5, night),
             "a clock set back misses nothing"
         );
+    }
+
+    #[test]
+    fn one_night_a_window_is_enough() {
+        for (now, last, due) in [
+            ("2026-03-10 03:30", "2026-03-10 03:05", false),
+            ("2026-03-10 03:30", "2026-03-09 22:00", true),
+            ("2026-03-10 03:30", "2026-03-09 03:05", true),
+        ] {
+            assert_eq!(is_due(now, Some(last), 9, window((1, 0), (5, 0))), due, "{now} after {last}");
+        }
+        assert!(!is_due("2026-03-10 02:00", Some("2026-03-09 23:30"), 9, window((23, 0), (4, 0))));
+        assert!(is_due("2026-03-10 02:00", Some("2026-03-09 22:30"), 9, window((23, 0), (4, 0))));
     }
 
     #[test]

@@ -40,8 +40,13 @@ pub fn missing(claim: &str, sources: &[&str], said_on: Option<NaiveDate>) -> Vec
         }
     }
     let stands = |written: &str| texts.iter().any(|text| has_written(text, written));
-    missing.extend(claimed.urls.iter().filter(|url| !stands(url)).map(|url| format!("address {url}")));
-    missing.extend(claimed.identifiers.iter().filter(|id| !stands(id)).map(|id| format!("identifier {id}")));
+    // What reads as an identifier there is one, even where the spelling around it would hide it ("A0.A").
+    let has_url = |url: &String| stated.iter().any(|s| s.urls.contains(url)) || stands(url);
+    let has_identifier = |id: &String| stated.iter().any(|s| s.identifiers.contains(id)) || stands(id);
+    missing.extend(claimed.urls.iter().filter(|url| !has_url(url)).map(|url| format!("address {url}")));
+    missing.extend(
+        claimed.identifiers.iter().filter(|id| !has_identifier(id)).map(|id| format!("identifier {id}")),
+    );
     let named = |name: &str| texts.iter().any(|text| name::stands_in(name, text));
     missing.extend(claimed.names.iter().filter(|name| !named(name)).map(|name| format!("name {name}")));
     missing
@@ -77,10 +82,16 @@ pub fn lost(originals: &[&str], merged: &str) -> Vec<String> {
                 .map(|t| format!("time {t}")),
         );
         lost.extend(
-            had.urls.iter().filter(|url| !has_written(&text, url)).map(|url| format!("address {url}")),
+            had.urls
+                .iter()
+                .filter(|url| !kept.urls.contains(*url) && !has_written(&text, url))
+                .map(|url| format!("address {url}")),
         );
         lost.extend(
-            had.identifiers.iter().filter(|id| !has_written(&text, id)).map(|id| format!("identifier {id}")),
+            had.identifiers
+                .iter()
+                .filter(|id| !kept.identifiers.contains(*id) && !has_written(&text, id))
+                .map(|id| format!("identifier {id}")),
         );
         lost.extend(
             had.names.iter().filter(|name| !name::stands_in(name, &text)).map(|name| format!("name {name}")),
@@ -207,6 +218,13 @@ mod tests {
             (&["Run `make test`"], "Run the tests", &["identifier make test"]),
         ] {
             assert_eq!(lost(originals, merged), expected, "{merged}");
+        }
+    }
+
+    #[test]
+    fn an_identifier_is_not_missing_from_its_own_text() {
+        for text in ["A0.A", "Run A0.A, then A0."] {
+            assert_eq!((missing(text, &[text], None), lost(&[text], text)), (vec![], vec![]), "{text}");
         }
     }
 

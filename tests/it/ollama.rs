@@ -2,7 +2,7 @@
 //! and local and remote models can be mixed.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -306,6 +306,42 @@ async fn every_chunk_gets_its_fate_however_the_server_answers() {
         assert_eq!((held_back(&report), report.failure.clone()), (0, None), "{what}");
         assert!(report.fates.contains_key(&Fate::Stored), "{what}: {:?}", report.fates);
         assert_eq!(server.wrong(), Vec::<String>::new(), "{what}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eighty_days_of_eight_people_are_all_accounted_for_by_a_moody_server() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/memorybank");
+    for user in ["en-01", "en-02", "en-03", "en-04", "zh-01", "zh-02", "zh-03", "zh-04"] {
+        let moods = [
+            Reply::Torn,
+            Reply::CutOff("{\"memories\":[{\"text\":\"The us".into()),
+            Reply::Page,
+            Reply::Error(503, "server busy, please try again"),
+            Reply::Text("I would rather talk about the weather.".into()),
+        ];
+        let server = FakeOllama::new().chat(faithful).in_lines().every(3, moods).start().await;
+        let home = Home::of(&server).set("DREAMER_EMBEDDING_DIM", "64").set_up().await;
+        let mut names = BTreeSet::new();
+        for entry in fixtures.join(user).read_dir().unwrap().flatten() {
+            names.insert(entry.file_name().into_string().unwrap());
+            std::fs::copy(entry.path(), home.path().join("episodes").join(entry.file_name())).unwrap();
+        }
+        assert_eq!(names.len(), 10, "{user}");
+        let mut nights = 0;
+        loop {
+            let report = home.dream_impatiently().await;
+            assert_eq!(report.fates.values().sum::<usize>(), report.chunks, "{user}: {:?}", report.fates);
+            nights += 1;
+            if report.chunks == 0 {
+                break;
+            }
+            assert!(nights < 20, "{user}: {:?} after {nights} nights", report.fates);
+        }
+        let archived = home.path().join("episodes/archive").read_dir().unwrap().flatten();
+        let archived: BTreeSet<String> = archived.map(|e| e.file_name().into_string().unwrap()).collect();
+        assert_eq!(archived, names, "{user} after {nights} nights");
+        assert_eq!(server.wrong(), Vec::<String>::new(), "{user}");
     }
 }
 
