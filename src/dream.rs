@@ -1,22 +1,22 @@
 //! One night, start to end: the only file that states the order of the line.
 //! lock → recover → read → NREM → REM → plan → apply → dream log. Each step is elsewhere.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+mod probe;
+mod read;
+
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::Config;
-use crate::episode::{self, Episode, Found, Read, Reading};
 use crate::error::Error;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
 use crate::plan::build::{self, build};
 use crate::plan::run::last_finished;
-use crate::plan::traces::Recalls;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
@@ -31,13 +31,8 @@ use crate::state::{StateError, write_atomically};
 use crate::store::Store;
 use crate::thresholds;
 use crate::trigger::{self, Due};
-
-/// A timed run leaves a file alone that changed so recently: somebody may still be writing it.
-const STILL_WARM: Duration = Duration::from_secs(10 * 60);
-/// Rows that are embedded again to see whether the table is of the configured model.
-const PROBED: usize = 5;
-/// The median cosine that must be exceeded.
-const SAME_MODEL: f32 = 0.99;
+use probe::{Asked, check_model};
+use read::{read_episodes, read_recalls, remember};
 
 /// Which stages run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -400,188 +395,6 @@ fn tell_unfinished(config: &Config, now: DateTime<Utc>) -> Result<Vec<String>, E
         }
     }
     Ok(told)
-}
-
-async fn remember(config: &Config, store: &Store, warnings: &mut Vec<String>) -> Result<Remembered, Error> {
-    let rows = store.rows(&config.agent).await?;
-    let traces = store.traces().await?;
-    if rows.ownerless > 0 {
-        warnings.push(format!(
-            "{} rows have no agentId: the gateway never recalls them, they are left alone",
-            rows.ownerless
-        ));
-    }
-    if rows.unreadable > 0 {
-        warnings.push(format!("{} rows have no id or no text: they are left alone", rows.unreadable));
-    }
-    if !traces.unreadable.is_empty() {
-        warnings
-            .push(format!("{} traces could not be read: their memories start anew", traces.unreadable.len()));
-    }
-    let archived = store.archived_all(&config.agent).await?;
-    Ok(Remembered {
-        rows: rows.memories.into_iter().map(|row| (row.id.clone(), row)).collect(),
-        traces: traces.traces,
-        archived: archived.into_iter().map(|a| (a.memory.id.clone(), a)).collect(),
-        timezone: config.timezone,
-    })
-}
-
-fn read_episodes(
-    config: &Config,
-    store: &Store,
-    timed: bool,
-    now: DateTime<Utc>,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Episode>, Error> {
-    let reading =
-        Reading { owner: config.owner.clone(), agent: config.agent.clone(), timezone: config.timezone };
-    let listing = episode::list(&config.episodes_dir)?;
-    if !listing.ignored.is_empty() {
-        let few = listing.ignored.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
-        warnings.push(format!(
-            "{} files are no episodes by their name and were passed over: {few}",
-            listing.ignored.len()
-        ));
-    }
-    let mut episodes = Vec::new();
-    for found in &listing.found {
-        if timed && is_warm(found, now) {
-            warnings
-                .push(format!("{} changed in the last ten minutes: it waits for the next night", found.name));
-            continue;
-        }
-        match episode::read(found, &reading)? {
-            Read::Episode(mut episode) => {
-                // A table without agents is one agent's, whatever session an episode is from.
-                if !store.has_agent() {
-                    episode.agent.clone_from(&config.agent);
-                }
-                warnings
-                    .extend(episode.warnings.iter().map(|warning| format!("{}: {warning}", episode.name)));
-                episodes.push(episode);
-            }
-            Read::Changing => {
-                warnings.push(format!("{} is being written: it waits for the next night", found.name))
-            }
-            Read::Skipped { what, why } => warnings.push(format!("{}: {why}", what.display())),
-        }
-    }
-    Ok(episodes)
-}
-
-fn is_warm(found: &Found, now: DateTime<Utc>) -> bool {
-    SystemTime::from(now).duration_since(found.modified).is_ok_and(|age| age < STILL_WARM)
-}
-
-/// Whether there was anything to ask the embedder about.
-enum Asked {
-    Something,
-    Nothing,
-}
-
-/// Stops before anything is paid or written when the table's vectors are of another model.
-async fn check_model(night: &Night<'_>, known: &Remembered, material: &Material) -> Result<Asked, Error> {
-    let last = last_model(known, night.embedder.model());
-    let sample: Vec<String> = sample(known.rows.keys().cloned().collect());
-    let stored = night.store.vectors(&sample).await?;
-    let texts: Vec<(String, Vec<f32>)> = stored
-        .into_iter()
-        .filter_map(|(id, vector)| Some((known.rows.get(&id)?.text.clone(), vector)))
-        .collect();
-    let dim = night.store.dim();
-    if let Some(model_dim) = night.config.dimension().filter(|model_dim| *model_dim != dim) {
-        let (path, model) = (night.config.lancedb_uri.clone(), night.embedder.model().to_owned());
-        return Err(Error::OtherDimension { path, table: dim, model, model_dim, last });
-    }
-    if texts.is_empty() && material.chunks.is_empty() {
-        return Ok(Asked::Nothing);
-    }
-    // An empty table has nothing to compare with, but the dimension must fit all the same.
-    let words: Vec<_> = match texts.is_empty() {
-        true => vec![night.privacy.to_embed("dimension")],
-        false => texts.iter().map(|(text, _)| night.privacy.to_embed(text)).collect(),
-    };
-    let vectors = night.embedder.embed(&words).await?;
-    if let Some(other) = vectors.iter().find(|vector| vector.len() != dim) {
-        let (path, model) = (night.config.lancedb_uri.clone(), night.embedder.model().to_owned());
-        return Err(Error::OtherDimension { path, table: dim, model, model_dim: other.len(), last });
-    }
-    let mut cosines: Vec<f32> = texts
-        .into_iter()
-        .zip(vectors)
-        .filter_map(|((_, mut stored), vector)| {
-            crate::providers::normalise(&mut stored).then(|| nrem::cluster::dot(&stored, &vector))
-        })
-        .collect();
-    cosines.sort_by(f32::total_cmp);
-    match cosines.get(cosines.len() / 2) {
-        Some(cosine) if *cosine <= SAME_MODEL => Err(Error::OtherModel {
-            dim,
-            model: night.embedder.model().to_owned(),
-            probed: cosines.len(),
-            cosine: *cosine,
-            last,
-        }),
-        _ => Ok(Asked::Something),
-    }
-}
-
-/// Up to five ids, spread evenly: the first rows of a table are often of one day.
-fn sample(ids: Vec<String>) -> Vec<String> {
-    let step = (ids.len() / PROBED).max(1);
-    ids.into_iter().step_by(step).take(PROBED).collect()
-}
-
-fn last_model(known: &Remembered, configured: &str) -> String {
-    let last = known.traces.values().max_by(|a, b| a.run.cmp(&b.run)).map(|trace| trace.model.as_str());
-    last.filter(|model| *model != configured)
-        .map(|model| format!("; the last run used {model}"))
-        .unwrap_or_default()
-}
-
-/// Recalls any agent may have noted in `recalls/*.jsonl`: `{"id" or "text", "at"}` a line.
-fn read_recalls(config: &Config, warnings: &mut Vec<String>) -> Result<Recalls, StateError> {
-    #[derive(serde::Deserialize)]
-    struct Line {
-        id: Option<String>,
-        text: Option<String>,
-        at: DateTime<Utc>,
-    }
-    let dir = config.recalls_dir();
-    let mut recalls = Recalls::default();
-    let failed = |path: &Path, source| StateError::Read { path: path.to_path_buf(), source };
-    let entries = match std::fs::read_dir(&dir) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(recalls),
-        Err(e) => return Err(failed(&dir, e)),
-    };
-    let mut files = BTreeSet::new();
-    for entry in entries {
-        files.insert(entry.map_err(|e| failed(&dir, e))?.path());
-    }
-    for path in files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl")) {
-        let bytes = std::fs::read(&path).map_err(|e| failed(&path, e))?;
-        recalls.readable = true;
-        for (number, line) in
-            String::from_utf8_lossy(&bytes).lines().enumerate().filter(|(_, l)| !l.trim().is_empty())
-        {
-            match serde_json::from_str::<Line>(line) {
-                Ok(Line { id: Some(id), at, .. }) => {
-                    recalls.by_id.insert((id, at.with_timezone(&config.timezone).date_naive()));
-                }
-                Ok(Line { text: Some(text), at, .. }) => {
-                    recalls.by_text.insert((text, at.with_timezone(&config.timezone).date_naive()));
-                }
-                _ => warnings.push(format!(
-                    "{}:{}: no recall, passed over: a line is {{\"id\" or \"text\", \"at\"}}",
-                    path.display(),
-                    number + 1
-                )),
-            }
-        }
-    }
-    Ok(recalls)
 }
 
 fn spent(models: &Models) -> Cost {

@@ -1,32 +1,28 @@
 //! Building the plan: what NREM and REM found becomes the exact writes of the night and the report of them. Pure.
 //! The traces of the night are worked out in `traces`; fading comes last, on top of everything else.
 
+mod fade;
+mod fates;
+mod show;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::dream::Night;
-use crate::memory::{Departure, Memory, Partition, RawMemory, Reconciled, Trace};
-use crate::nrem::draft::{MemoryDraft, Origin, source_of};
-use crate::nrem::select::{self, Material};
+use crate::memory::{Departure, Memory, Partition, Reconciled};
+use crate::nrem::draft::{MemoryDraft, Origin};
+use crate::nrem::select::Material;
 use crate::nrem::{Compressed, NewDraft};
-use crate::plan::{
-    DreamPlan, EpisodeMove, FORMAT, ImportanceChange, MergedDraft, ReviewItem, id_of_new, id_of_raw,
-    id_of_successor,
-};
+use crate::plan::{DreamPlan, FORMAT, MergedDraft, ReviewItem, id_of_new, id_of_successor};
 use crate::rem::Reconciliation;
 use crate::rem::conflict::{Claim, Relation};
-use crate::rem::fading::{self, Fading};
 use crate::rem::resolution::Resolution;
 use crate::remembered::Remembered;
-use crate::report::{
-    Created, DreamReport, Faded, Group, Joined, Kept, RemCounts, Shown, Status, Strengthened,
-};
-use crate::state::journal::{ChunkRecord, Fate, Journal};
+use crate::report::{Created, DreamReport, Joined, Kept, RemCounts, Status, Strengthened};
+use crate::state::journal::{Fate, Journal};
 use crate::store::{Inherit, Leaving, NewRow};
 
 use super::traces::{Recalls, Traces};
-
-/// Places named for a group of chunks in the log.
-const PLACES: usize = 8;
+use show::place;
 
 /// Everything the plan is built from.
 pub struct Found<'a> {
@@ -312,20 +308,6 @@ impl<'a> Building<'a> {
         });
     }
 
-    /// Gives the chunks of a draft that is not stored after all another fate, unless another draft rests on them.
-    fn refate(&mut self, draft: &MemoryDraft, fate: Fate, why: &str) {
-        for chunk in &draft.chunks {
-            let stored_elsewhere = self.found.compressed.drafts.iter().enumerate().any(|(index, other)| {
-                !self.consumed.contains(&index) && other.draft.chunks.iter().any(|c| c.digest == chunk.digest)
-            });
-            if let Some(entry) =
-                self.fates.get_mut(&chunk.digest).filter(|entry| !stored_elsewhere && entry.0 == Fate::Stored)
-            {
-                *entry = (fate, 0, why.to_owned());
-            }
-        }
-    }
-
     /// Drafts that no resolution took become rows.
     fn store_drafts(&mut self) {
         for (index, new) in self.found.compressed.drafts.iter().enumerate() {
@@ -432,55 +414,6 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Every live row gets its importance of today; those below the threshold leave, within the loss budget.
-    fn fade(&mut self) {
-        let known = self.found.known;
-        let threshold = self.night.config.fade_threshold;
-        let mut below: BTreeMap<String, Vec<Fading>> = BTreeMap::new();
-        for row in known.rows.values().filter(|row| !self.leaving.contains(&row.id)) {
-            let importance = self.traces.importance_today(&row.id).unwrap_or(row.importance);
-            if importance < threshold && self.traces.may_fade(&row.id) && !self.is_in_a_resolution(&row.id) {
-                let fading = Fading { memory: row.clone(), importance };
-                below.entry(row.partition.agent.clone()).or_default().push(fading);
-            }
-        }
-        for (agent, below) in below {
-            let budget = crate::rem::loss_budget(known, self.night, &agent).fading;
-            let (leave, wait) = fading::within_budget(below, budget);
-            self.plan.report.waiting.fading += wait.len();
-            for fading in leave {
-                let memory = self.shown_row(&fading.memory.id);
-                self.leave(&fading.memory.id, Departure::Faded, None);
-                self.plan.report.rem.faded += 1;
-                self.plan.report.faded.push(Faded { memory, importance: fading.importance });
-            }
-        }
-        self.change_importance();
-    }
-
-    fn change_importance(&mut self) {
-        for row in self.found.known.rows.values() {
-            let Some(to) = self.traces.importance_today(&row.id) else { continue };
-            let stays = !self.leaving.contains(&row.id);
-            if (to - row.importance).abs() > f64::EPSILON {
-                if to < row.importance {
-                    self.plan.report.rem.decayed += usize::from(stays);
-                }
-                if stays {
-                    let (id, text, from) = (row.id.clone(), row.text.clone(), row.importance);
-                    self.plan.importance.push(ImportanceChange { id, text, from, to });
-                    self.traces.note_written(&row.id, to);
-                }
-            }
-        }
-    }
-
-    fn is_in_a_resolution(&self, id: &str) -> bool {
-        let kept = |joined: &Joined| joined.after.iter().any(|shown| shown.id == id);
-        self.plan.report.joined.iter().any(kept)
-            || self.plan.report.strengthened.iter().any(|again| again.memory.id == id)
-    }
-
     fn ask(&mut self, kind: &str, agent: &str, texts: Vec<String>, memories: Vec<String>, reason: &str) {
         let id = id_of_new(&self.night.run, agent, &texts.join("\n"));
         self.plan.report.questions.push(format!("{} — {reason}", texts.join(" / ")));
@@ -512,175 +445,6 @@ impl<'a> Building<'a> {
         self.plan.report.live = (before, before - gone + self.plan.inserts.len());
         self.plan.report.status = status_of(&self.plan);
         self.plan
-    }
-
-    /// Chunks whose reply could not be read on three nights.
-    fn ask_about_the_unreadable(&mut self) {
-        let unreadable: Vec<_> = self
-            .found
-            .material
-            .chunks
-            .iter()
-            .filter(|chunk| {
-                self.fates
-                    .get(&chunk.digest)
-                    .is_some_and(|(fate, nights, _)| *fate == Fate::PendingReview && *nights > 0)
-            })
-            .collect();
-        for chunk in unreadable {
-            let text = self.night.privacy.to_store(&chunk.text);
-            self.ask(
-                "unreadable",
-                &chunk.agent,
-                vec![text],
-                vec![],
-                "the model's reply could not be read on three nights",
-            );
-        }
-    }
-
-    /// The chunks a night used are kept raw, with the memories that rest on them.
-    fn keep_raw(&mut self) {
-        let mut memories: HashMap<&str, Vec<String>> = HashMap::new();
-        for trace in self.traces.all() {
-            for source in &trace.sources {
-                memories.entry(&source.chunk).or_default().push(trace.id.clone());
-            }
-        }
-        let mut raw = Vec::new();
-        for chunk in &self.found.material.chunks {
-            let fate = self.fates.get(&chunk.digest).map(|(fate, ..)| *fate);
-            let kept = !matches!(fate, None | Some(Fate::Noise | Fate::Excluded | Fate::HeldBack));
-            let Some(vector) = self.found.compressed.vectors.get(&chunk.digest).filter(|_| kept) else {
-                continue;
-            };
-            raw.push(RawMemory {
-                id: id_of_raw(&chunk.digest),
-                text: self.night.privacy.to_store(&chunk.text),
-                vector: vector.clone(),
-                agent: chunk.agent.clone(),
-                source: source_of(chunk),
-                memories: memories.get(chunk.digest.as_str()).cloned().unwrap_or_default(),
-                run: self.night.run.as_str().to_owned(),
-            });
-        }
-        self.plan.raw = raw;
-    }
-
-    fn record_fates(&mut self) {
-        let mut groups: BTreeMap<(Fate, String), Group> = BTreeMap::new();
-        for chunk in &self.found.material.chunks {
-            // Every chunk has a fate; one that no step settled is tried again, never forgotten.
-            let unsettled = || (Fate::HeldBack, 0, "no step of the night settled it".to_owned());
-            let (fate, nights, why) = self.fates.get(&chunk.digest).cloned().unwrap_or_else(unsettled);
-            *self.plan.report.fates.entry(fate).or_default() += 1;
-            let record = ChunkRecord {
-                digest: chunk.digest.clone(),
-                fate,
-                nights,
-                episode: chunk.episode.clone(),
-                run: self.night.run.as_str().to_owned(),
-            };
-            self.plan.journal.push(record);
-            if matches!(fate, Fate::Stored | Fate::Merged | Fate::Reinforced) {
-                continue;
-            }
-            let group =
-                groups.entry((fate, why.clone())).or_insert(Group { fate, why, places: vec![], count: 0 });
-            group.count += 1;
-            if group.places.len() < PLACES {
-                group.places.push(format!("{}:{}", chunk.episode, chunk.lines.0));
-            }
-        }
-        self.plan.report.groups = groups.into_values().collect();
-    }
-
-    fn move_episodes(&mut self) {
-        let settled = |digest: &str| {
-            self.fates
-                .get(digest)
-                .map_or_else(|| self.found.journal.is_settled(digest), |(fate, ..)| fate.is_final())
-        };
-        let config = self.night.config;
-        let at_once = config.owns_episodes();
-        for file in select::done(&self.found.material.files, settled) {
-            // The gateway loads the notes of today and yesterday into every new session: they stay where it looks.
-            if at_once || (self.night.today - file.date).num_days() >= 2 {
-                self.plan.moves.push(EpisodeMove {
-                    from: file.path.clone(),
-                    to: config.archive_dir(),
-                    digest: file.digest.clone(),
-                });
-                self.plan.report.archived_episodes.push(file.name.clone());
-            }
-        }
-    }
-
-    fn shown(&self, memory: &Memory, trace: &Trace) -> Shown {
-        Shown {
-            id: memory.id.clone(),
-            agent: memory.partition.agent.clone(),
-            text: memory.text.clone(),
-            category: memory.category.as_str().to_owned(),
-            importance: memory.importance,
-            said_on: trace
-                .said_at
-                .map_or(self.night.today, |at| at.with_timezone(&self.night.config.timezone).date_naive()),
-            sources: trace.sources.iter().map(|s| place_of(&s.episode, s.lines, &s.speaker)).collect(),
-        }
-    }
-
-    fn shown_row(&self, id: &str) -> Shown {
-        let text = self.text_of(id).unwrap_or_default();
-        self.shown_id(id, &text)
-    }
-
-    fn shown_id(&self, id: &str, text: &str) -> Shown {
-        let memory = self.found.known.rows.get(id).cloned();
-        let memory = memory.or_else(|| {
-            self.plan.inserts.iter().find(|row| row.memory.id == id).map(|row| row.memory.clone())
-        });
-        let trace = self.traces.get(id);
-        Shown {
-            id: id.to_owned(),
-            agent: memory.as_ref().map(|m| m.partition.agent.clone()).unwrap_or_default(),
-            text: text.to_owned(),
-            category: memory.as_ref().map(|m| m.category.as_str().to_owned()).unwrap_or_default(),
-            importance: memory.as_ref().map_or(0.0, |m| m.importance),
-            said_on: self.found.known.said_on(id),
-            sources: trace
-                .map(|t| t.sources.iter().map(|s| place_of(&s.episode, s.lines, &s.speaker)).collect())
-                .unwrap_or_default(),
-        }
-    }
-
-    fn shown_claim(&self, claim: &Claim) -> Shown {
-        let index = self.found.compressed.drafts.iter().position(|new| new.id == claim.id);
-        let sources = match index.and_then(|index| self.draft(index)) {
-            Some(new) => new.draft.chunks.iter().map(place).collect(),
-            None => self.shown_id(&claim.id, &claim.text).sources,
-        };
-        Shown {
-            id: claim.id.clone(),
-            agent: claim.partition.agent.clone(),
-            text: claim.text.clone(),
-            category: claim.category.as_str().to_owned(),
-            importance: claim.importance,
-            said_on: claim.said_on,
-            sources,
-        }
-    }
-}
-
-fn place(chunk: &crate::nrem::chunk::Chunk) -> String {
-    place_of(&chunk.episode, chunk.lines, chunk.speaker.as_str())
-}
-
-fn place_of(episode: &str, lines: (usize, usize), speaker: &str) -> String {
-    if lines.0 == lines.1 {
-        format!("{episode}:{} ({speaker})", lines.0)
-    } else {
-        format!("{episode}:{}-{} ({speaker})", lines.0, lines.1)
     }
 }
 

@@ -1,0 +1,82 @@
+//! The probe: whether the table's vectors are of the configured model, asked before anything is paid or written.
+
+use crate::dream::Night;
+use crate::error::Error;
+use crate::nrem::cluster::dot;
+use crate::nrem::select::Material;
+use crate::remembered::Remembered;
+
+/// Rows that are embedded again to see whether the table is of the configured model.
+const PROBED: usize = 5;
+/// The median cosine that must be exceeded.
+const SAME_MODEL: f32 = 0.99;
+
+/// Whether there was anything to ask the embedder about.
+pub(super) enum Asked {
+    Something,
+    Nothing,
+}
+
+/// Stops before anything is paid or written when the table's vectors are of another model.
+pub(super) async fn check_model(
+    night: &Night<'_>,
+    known: &Remembered,
+    material: &Material,
+) -> Result<Asked, Error> {
+    let last = last_model(known, night.embedder.model());
+    let sample: Vec<String> = sample(known.rows.keys().cloned().collect());
+    let stored = night.store.vectors(&sample).await?;
+    let texts: Vec<(String, Vec<f32>)> = stored
+        .into_iter()
+        .filter_map(|(id, vector)| Some((known.rows.get(&id)?.text.clone(), vector)))
+        .collect();
+    let dim = night.store.dim();
+    if let Some(model_dim) = night.config.dimension().filter(|model_dim| *model_dim != dim) {
+        let (path, model) = (night.config.lancedb_uri.clone(), night.embedder.model().to_owned());
+        return Err(Error::OtherDimension { path, table: dim, model, model_dim, last });
+    }
+    if texts.is_empty() && material.chunks.is_empty() {
+        return Ok(Asked::Nothing);
+    }
+    // An empty table has nothing to compare with, but the dimension must fit all the same.
+    let words: Vec<_> = match texts.is_empty() {
+        true => vec![night.privacy.to_embed("dimension")],
+        false => texts.iter().map(|(text, _)| night.privacy.to_embed(text)).collect(),
+    };
+    let vectors = night.embedder.embed(&words).await?;
+    if let Some(other) = vectors.iter().find(|vector| vector.len() != dim) {
+        let (path, model) = (night.config.lancedb_uri.clone(), night.embedder.model().to_owned());
+        return Err(Error::OtherDimension { path, table: dim, model, model_dim: other.len(), last });
+    }
+    let mut cosines: Vec<f32> = texts
+        .into_iter()
+        .zip(vectors)
+        .filter_map(|((_, mut stored), vector)| {
+            crate::providers::normalise(&mut stored).then(|| dot(&stored, &vector))
+        })
+        .collect();
+    cosines.sort_by(f32::total_cmp);
+    match cosines.get(cosines.len() / 2) {
+        Some(cosine) if *cosine <= SAME_MODEL => Err(Error::OtherModel {
+            dim,
+            model: night.embedder.model().to_owned(),
+            probed: cosines.len(),
+            cosine: *cosine,
+            last,
+        }),
+        _ => Ok(Asked::Something),
+    }
+}
+
+/// Up to five ids, spread evenly: the first rows of a table are often of one day.
+fn sample(ids: Vec<String>) -> Vec<String> {
+    let step = (ids.len() / PROBED).max(1);
+    ids.into_iter().step_by(step).take(PROBED).collect()
+}
+
+fn last_model(known: &Remembered, configured: &str) -> String {
+    let last = known.traces.values().max_by(|a, b| a.run.cmp(&b.run)).map(|trace| trace.model.as_str());
+    last.filter(|model| *model != configured)
+        .map(|model| format!("; the last run used {model}"))
+        .unwrap_or_default()
+}
