@@ -13,5 +13,6 @@ mod home;
 mod night;
 mod ollama;
 mod plan;
+mod readme;
 mod store;
 mod units;
