@@ -70,6 +70,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Only if it is due.
     pub if_due: bool,
+    /// Rows that vanished were deleted on purpose, however many.
+    pub accept_vanished: bool,
 }
 
 /// What a night works with: settings, models, what is stored, and the time, which is fixed for the whole night.
@@ -182,6 +184,7 @@ async fn one_night(
     };
 
     let known = remember(config, &store, &mut warnings).await?;
+    settle_vanished(options, &known, &store, &mut warnings).await?;
     let episodes = match options.mode {
         Mode::RemOnly => vec![],
         _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
@@ -381,6 +384,32 @@ async fn recover(config: &Config, store: &Store, now: DateTime<Utc>) -> Result<V
         told.push(format!("run {} had been interrupted and is finished now: {log}", run.id));
     }
     Ok(told)
+}
+
+/// Stops when so many of an agent's rows are gone without our doing that it must be an accident, until the operator says
+/// that it was meant; their traces then go, too. A few were forgotten on purpose.
+async fn settle_vanished(
+    options: Options,
+    known: &Remembered,
+    store: &Store,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
+    let vanished = known.vanished();
+    let alarming =
+        vanished.iter().map(|(agent, ids)| (agent, ids.len(), ids.len() + known.rows_of(agent).count()));
+    let Some((agent, count, of)) = alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of)
+    else {
+        return Ok(());
+    };
+    if !options.accept_vanished {
+        return Err(Error::Vanished { agent: agent.clone(), count, of });
+    }
+    warnings
+        .push(format!("{count} of {of} memories of `{agent}` had vanished, and you said that it was meant"));
+    if !options.dry_run {
+        store.remove_traces(&vanished.into_values().flatten().collect::<Vec<_>>()).await?;
+    }
+    Ok(())
 }
 
 /// A dry run writes nothing, so it leaves a killed run to the next night; its own plan cannot be applied before that.

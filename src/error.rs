@@ -75,6 +75,19 @@ pub enum Error {
         /// The chance that a duplicate scores above an unrelated pair.
         auc: f32,
     },
+    /// So many rows are gone that it must be an accident.
+    #[error(
+        "dream: {count} of {of} memories of the agent {agent} vanished from the table since the last run, and nothing was \
+         changed; put the database back, or run `dreamer --accept-vanished` if it was meant"
+    )]
+    Vanished {
+        /// Whose they were.
+        agent: String,
+        /// How many are gone.
+        count: usize,
+        /// Of how many.
+        of: usize,
+    },
     /// The configured model has another dimension than the table.
     #[error(
         "dream: the table {path} holds vectors of {table} numbers, the embedding model {model} makes {model_dim}{last}; \

@@ -67,6 +67,16 @@ impl Remembered {
         self.rows.values().filter(move |row| row.partition.agent == agent)
     }
 
+    /// Memories that are gone without our doing, by agent: a trace, but neither a row nor a copy in the archive.
+    pub fn vanished(&self) -> BTreeMap<String, Vec<String>> {
+        let mut vanished: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let gone = |id: &&String| !self.rows.contains_key(*id) && !self.archived.contains_key(*id);
+        for id in self.traces.keys().filter(gone) {
+            vanished.entry(self.traces[id].agent.clone()).or_default().push(id.clone());
+        }
+        vanished
+    }
+
     /// Every agent that has a live row.
     pub fn agents(&self) -> Vec<String> {
         let mut agents: Vec<String> = self.rows.values().map(|row| row.partition.agent.clone()).collect();

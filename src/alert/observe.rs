@@ -96,6 +96,10 @@ pub fn observe(options: Options, outcome: Result<&DreamReport, &Error>) -> Obser
     }
     match outcome {
         Ok(report) => of_report(report),
+        Err(Error::Vanished { count, of, .. }) => Observation {
+            signals: vec![(Kind::VanishedRows, Signal::Raised(Trouble::of_vanished(*count, *of)))],
+            ..Observation::default()
+        },
         Err(error) if error.exit_code() == 75 => Observation::default(),
         Err(error) if error.exit_code() == 78 && !options.if_due => Observation::default(),
         Err(error) => Observation::failed(words::of_error(error)),
@@ -212,8 +216,9 @@ mod tests {
     use crate::report::{Created, Shown, Waiting};
     use crate::state::StateError;
 
-    const TIMED: Options = Options { mode: Mode::Full, dry_run: false, if_due: true };
-    const BY_HAND: Options = Options { mode: Mode::Full, dry_run: false, if_due: false };
+    const TIMED: Options = Options { mode: Mode::Full, dry_run: false, if_due: true, accept_vanished: false };
+    const BY_HAND: Options =
+        Options { mode: Mode::Full, dry_run: false, if_due: false, accept_vanished: false };
 
     fn report(chunks: usize) -> DreamReport {
         DreamReport { run: "r".into(), chunks, mode: "the whole night".into(), ..DreamReport::default() }
@@ -324,7 +329,11 @@ mod tests {
     fn vanished_rows_are_over_with_the_next_night_that_runs() {
         let observation = observe(TIMED, Ok(&report(0)));
         assert_eq!(signal(&observation, &Kind::VanishedRows), Signal::Clear);
-        assert!(Trouble::of_vanished(12, 40).what.contains("12 of 40 memories"));
+        let error = Error::Vanished { agent: "main".into(), count: 12, of: 40 };
+        match signal(&observe(TIMED, Err(&error)), &Kind::VanishedRows) {
+            Signal::Raised(trouble) => assert!(trouble.what.contains("12 of 40 memories"), "{trouble:?}"),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

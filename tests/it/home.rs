@@ -19,7 +19,7 @@ use dreamer::report::DreamReport;
 use dreamer::store::{Inherit, Leaving, NewRow, Store};
 use sha2::{Digest, Sha256};
 
-pub const FULL: Options = Options { mode: Mode::Full, dry_run: false, if_due: false };
+pub const FULL: Options = Options { mode: Mode::Full, dry_run: false, if_due: false, accept_vanished: false };
 pub const DRY: Options = Options { dry_run: true, ..FULL };
 
 /// Day 0 of every test is 2026-01-01.

@@ -16,3 +16,4 @@ mod plan;
 mod readme;
 mod store;
 mod units;
+mod vanished;

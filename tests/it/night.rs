@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 
 use models::{embed, lexical};
 
-const FULL: Options = Options { mode: Mode::Full, dry_run: false, if_due: false };
+const FULL: Options = Options { mode: Mode::Full, dry_run: false, if_due: false, accept_vanished: false };
 const AGENT: &str = "main";
 
 /// A home on a fixed day, to be filled and dreamt in.

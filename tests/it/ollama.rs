@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::fake_ollama::{self, FakeOllama, Reply};
 use crate::fake_openai::{self, FakeOpenAi};
 
-const FULL: Options = Options { mode: Mode::Full, dry_run: false, if_due: false };
+const FULL: Options = Options { mode: Mode::Full, dry_run: false, if_due: false, accept_vanished: false };
 
 /// A home with settings of its own.
 struct Home {

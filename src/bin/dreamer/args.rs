@@ -49,6 +49,9 @@ pub(crate) struct Night {
     /// Run only inside the window, or after a missed night, and only with new material
     #[arg(long)]
     pub(crate) if_due: bool,
+    /// Go on although many memories vanished from the table since the last run: it was meant
+    #[arg(long)]
+    pub(crate) accept_vanished: bool,
     /// Print one summary object on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -140,9 +143,14 @@ impl Command {
         let command = Self::try_parse()?;
         let night = &command.night;
         if command.other.is_some()
-            && (night.dry_run || night.nrem_only || night.rem_only || night.if_due || night.json)
+            && (night.dry_run
+                || night.nrem_only
+                || night.rem_only
+                || night.if_due
+                || night.accept_vanished
+                || night.json)
         {
-            let told = "--dry-run, --nrem-only, --rem-only, --if-due and --json before a command belong to the night; \
+            let told = "--dry-run, --nrem-only, --rem-only, --if-due, --accept-vanished and --json before a command belong to the night; \
                         give a command its own flags after its name";
             return Err(Self::command().error(ErrorKind::ArgumentConflict, told));
         }

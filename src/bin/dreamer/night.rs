@@ -18,7 +18,12 @@ pub(crate) async fn dream(config: &Config, night: &Night) -> Result<u8, Failure>
         (_, true) => Mode::RemOnly,
         _ => Mode::Full,
     };
-    let options = Options { mode, dry_run: night.dry_run, if_due: night.if_due };
+    let options = Options {
+        mode,
+        dry_run: night.dry_run,
+        if_due: night.if_due,
+        accept_vanished: night.accept_vanished,
+    };
     let outcome = dream::dream(config, options, Utc::now(), Instant::now()).await;
     alert::after_run(config, options, outcome.as_ref(), Utc::now()).await;
     tell(config, &outcome?, night.json)
@@ -27,7 +32,7 @@ pub(crate) async fn dream(config: &Config, night: &Night) -> Result<u8, Failure>
 /// Carries out a dry run's plan.
 pub(crate) async fn apply(config: &Config, run: &str, json: bool) -> Result<u8, Failure> {
     let report = dream::apply(config, run, Utc::now(), Instant::now()).await?;
-    let options = Options { mode: Mode::Full, dry_run: false, if_due: false };
+    let options = Options { mode: Mode::Full, dry_run: false, if_due: false, accept_vanished: false };
     alert::after_run(config, options, Ok(&report), Utc::now()).await;
     tell(config, &report, json)
 }
