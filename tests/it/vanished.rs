@@ -1,4 +1,5 @@
 //! Rows that are gone without our doing: a few were forgotten on purpose, many are an accident.
+#![allow(clippy::unwrap_used)]
 
 use dreamer::dream::Options;
 use dreamer::providers::Reasoner;
