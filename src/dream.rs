@@ -210,7 +210,7 @@ async fn one_night(
         privacy: &privacy,
         thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
         ledger: Ledger::read(&config.state_dir())?,
-        nights_before: select::nights_before(&material.chunks, &journal),
+        nights_before: select::nights_before(&material.chunks, &journal, now),
     };
     let run = Run::of(&config.runs_dir(), night.run.clone());
     tell(&format!(
@@ -262,6 +262,10 @@ pub async fn apply(
     let _lock = Lock::take(&config.state_dir())?;
     run.check_applicable(&runs, now)?;
     let plan = run.read_plan()?;
+    if plan.home != config.home {
+        let why = format!("it was made for the home {}", plan.home.display());
+        return Err(crate::plan::PlanError::Stale { run: run.id, why }.into());
+    }
     let store = Store::open(&config.lancedb_uri).await?;
     carry_out(&run, plan, &store, config, now, started).await
 }

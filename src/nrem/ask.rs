@@ -1,6 +1,8 @@
 //! Asking a model to distil: calls run side by side, every draft is checked, a refused one is asked for once more, and
 //! what fails twice falls back to the source's own words. What a failed call was about is handed back whole.
 
+use std::collections::HashSet;
+
 use crate::nrem::cluster::Cluster;
 use crate::nrem::distil::{self, Distilled};
 use crate::nrem::draft::{Decision, MemoryDraft, problems};
@@ -10,8 +12,9 @@ use crate::providers::{LanguageModel, Prompt, ProviderError, Reasoner, extractiv
 /// What became of a cluster.
 #[derive(Debug)]
 pub enum Answer {
-    /// Its checked drafts; none when nothing in it is worth a memory.
-    Drafts(Vec<MemoryDraft>),
+    /// Its checked drafts, none when nothing in it is worth a memory; and the digests of chunks that say something else,
+    /// for which there was no room: they are tried again.
+    Drafts(Vec<MemoryDraft>, Vec<String>),
     /// It has something, but no wording passed the check: kept raw.
     RawOnly(String),
     /// The reply could not be read.
@@ -33,8 +36,10 @@ pub async fn distil(
         Reasoner::Extractive => clusters
             .into_iter()
             .map(|cluster| {
-                let answer = extractive::distil(&cluster);
-                (cluster, Answer::Drafts(answer.into_iter().collect()))
+                let draft = extractive::distil(&cluster);
+                let open =
+                    draft.as_ref().map_or_else(Vec::new, |draft| extractive::not_said(&cluster, draft));
+                (cluster, Answer::Drafts(draft.into_iter().collect(), open))
             })
             .collect(),
         Reasoner::Model(model) => {
@@ -60,18 +65,28 @@ async fn distil_batch(
             return batch.into_iter().map(|cluster| (cluster, error.answer())).collect();
         }
     };
+    let no_room: HashSet<String> = drafts.iter().flat_map(|distilled| distilled.no_room.clone()).collect();
     let mut settled = Vec::new();
     let mut again: Vec<Refused> = Vec::new();
     for (cluster, distilled) in batch.into_iter().zip(drafts) {
         let (good, refused) = check(distilled.drafts);
         if refused.is_empty() {
-            settled.push((cluster, Answer::Drafts(good)));
+            let open = without_room(&cluster, &good, &no_room);
+            settled.push((cluster, Answer::Drafts(good, open)));
         } else {
             again.push((cluster, good, refused));
         }
     }
-    settled.extend(mend(model, privacy, again, most).await);
+    settled.extend(mend(model, privacy, again, most, &no_room).await);
     settled
+}
+
+/// Chunks of a cluster whose memory found no room, and that no kept draft rests on.
+fn without_room(cluster: &Cluster, kept: &[MemoryDraft], no_room: &HashSet<String>) -> Vec<String> {
+    let rests =
+        |digest: &String| kept.iter().flat_map(|draft| &draft.chunks).any(|chunk| chunk.digest == *digest);
+    let digests = cluster.chunks.iter().map(|chunk| &chunk.digest);
+    digests.filter(|digest| no_room.contains(*digest) && !rests(digest)).cloned().collect()
 }
 
 /// Splits drafts into those that pass and those that do not, with what is wrong. A draft that is not to be remembered
@@ -94,6 +109,7 @@ async fn mend(
     privacy: &Privacy,
     again: Vec<Refused>,
     most: usize,
+    no_room: &HashSet<String>,
 ) -> Vec<(Cluster, Answer)> {
     if again.is_empty() {
         return vec![];
@@ -124,7 +140,8 @@ async fn mend(
             let why = refused.iter().flat_map(|(_, problems)| problems).next();
             Answer::RawOnly(why.cloned().unwrap_or_default())
         } else {
-            Answer::Drafts(drafts)
+            let open = without_room(&cluster, &drafts, no_room);
+            Answer::Drafts(drafts, open)
         };
         answers.push((cluster, answer));
     }

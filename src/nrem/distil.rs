@@ -159,12 +159,12 @@ fn schema() -> Value {
 struct Answer {
     #[serde(default)]
     reason: String,
-    #[serde(default, deserialize_with = "de::indices")]
+    #[serde(default, deserialize_with = "chunk_numbers")]
     chunks: Vec<usize>,
     text: String,
     #[serde(default)]
     category: Option<String>,
-    #[serde(default, deserialize_with = "de::optional_number")]
+    #[serde(default, deserialize_with = "number_or_none")]
     importance: Option<f64>,
     #[serde(default, deserialize_with = "de::texts")]
     entities: Vec<String>,
@@ -172,10 +172,26 @@ struct Answer {
     tags: Vec<String>,
     #[serde(default)]
     about: Option<String>,
-    #[serde(default, deserialize_with = "de::optional_number")]
+    #[serde(default, deserialize_with = "number_or_none")]
     emotion: Option<f64>,
     #[serde(default)]
     decision: Option<String>,
+}
+
+/// A number, or none: a word there ("high") is no reason to lose the memory beside it.
+fn number_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(de::optional_number(value).unwrap_or_default())
+}
+
+/// Chunk numbers; what is none is left out.
+fn chunk_numbers<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    if let Ok(numbers) = de::indices(value.clone()) {
+        return Ok(numbers);
+    }
+    let items = value.as_array().cloned().unwrap_or_default();
+    Ok(items.into_iter().filter_map(|item| de::indices(item).ok()).flatten().collect())
 }
 
 /// What a reply made of one cluster.
@@ -183,6 +199,8 @@ struct Answer {
 pub struct Distilled {
     /// Its drafts, unchecked.
     pub drafts: Vec<MemoryDraft>,
+    /// Digests of chunks with a memory for which there was no room: they are tried again.
+    pub no_room: Vec<String>,
 }
 
 /// Reads a reply: the drafts of each cluster, in the order of `clusters`, at most `most` each. Answers that name no
@@ -211,9 +229,11 @@ pub fn parse(text: &str, clusters: &[Cluster], most: usize) -> Result<Vec<Distil
         }
         members.sort_unstable();
         members.dedup();
+        let chunks: Vec<Chunk> = members.iter().map(|i| clusters[owner].chunks[*i].clone()).collect();
         if distilled[owner].drafts.len() < most {
-            let chunks = members.iter().map(|i| clusters[owner].chunks[*i].clone()).collect();
             distilled[owner].drafts.push(into_draft(answer, chunks));
+        } else {
+            distilled[owner].no_room.extend(chunks.into_iter().map(|chunk| chunk.digest));
         }
     }
     Ok(distilled)
@@ -303,6 +323,16 @@ mod tests {
         assert_eq!(distilled[0].drafts[0].chunks.len(), 2);
         assert_eq!(distilled[1].drafts[0].text, "Carol moved to Lisbon.");
         assert_eq!(distilled.iter().map(|d| d.drafts.len()).sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn one_bad_field_or_too_many_memories_lose_nothing() {
+        let reply = r#"{"memories":[
+            {"chunks":[1],"text":"The user likes tea.","emotion":"high","importance":"very"},
+            {"chunks":[-1,2],"text":"The user likes tea again."}]}"#;
+        let distilled = parse(reply, &clusters(), 1).unwrap();
+        assert_eq!((distilled[0].drafts.len(), distilled[0].drafts[0].importance.get()), (1, 0.5));
+        assert_eq!(distilled[0].no_room, [clusters()[0].chunks[1].digest.clone()]);
     }
 
     #[test]

@@ -92,6 +92,10 @@ pub struct Compressed {
     pub clusters: usize,
     /// Why a provider's failure held chunks back.
     pub failed: Option<String>,
+    /// Clusters whose reply could be read.
+    pub readable: usize,
+    /// Why a reply could not be read.
+    pub unreadable: Option<String>,
     /// Which limit held chunks back.
     pub exhausted: Option<String>,
 }
@@ -164,6 +168,11 @@ pub async fn compress(
             drafts.extend(take_answer(cluster, answer, nights, &mut compressed));
         }
         place_drafts(night, drafts, known, &mut compressed).await?;
+        // A model that says nothing usable is as good as none: the night must not end as if it were done.
+        if let Some(why) = compressed.unreadable.as_ref().filter(|_| compressed.readable == 0) {
+            let model = night.reasoner.name();
+            compressed.failed = compressed.failed.take().or(Some(format!("use any reply of {model}: {why}")));
+        }
     }
     leave_over(&ranked, nights, &mut compressed);
     Ok(compressed)
@@ -276,8 +285,9 @@ fn take_answer(
     compressed: &mut Compressed,
 ) -> Vec<MemoryDraft> {
     match answer {
-        Answer::Drafts(drafts) => take_drafts(&cluster, drafts, compressed),
+        Answer::Drafts(drafts, open) => take_drafts(&cluster, drafts, &open, nights, compressed),
         Answer::RawOnly(why) => {
+            compressed.readable += 1;
             compressed.settle(
                 &cluster.chunks,
                 Fate::RawOnly,
@@ -287,6 +297,7 @@ fn take_answer(
             vec![]
         }
         Answer::Unreadable(why) => {
+            compressed.unreadable = Some(why.clone());
             for chunk in &cluster.chunks {
                 let tried = nights_of(chunk, nights) + 1;
                 let fate = if tried >= NIGHTS { Fate::PendingReview } else { Fate::HeldBack };
@@ -314,7 +325,14 @@ fn hold_cluster(cluster: &Cluster, why: &str, nights: &HashMap<String, u32>, com
 }
 
 /// Gives the chunks no draft rests on their fate, and sorts out the drafts that are not to be remembered.
-fn take_drafts(cluster: &Cluster, drafts: Vec<MemoryDraft>, compressed: &mut Compressed) -> Vec<MemoryDraft> {
+fn take_drafts(
+    cluster: &Cluster,
+    drafts: Vec<MemoryDraft>,
+    open: &[String],
+    nights: &HashMap<String, u32>,
+    compressed: &mut Compressed,
+) -> Vec<MemoryDraft> {
+    compressed.readable += 1;
     let some = !drafts.is_empty();
     for chunk in &cluster.chunks {
         let states = some && !language::is_question(&chunk.text) && !is_small_talk(chunk);
@@ -323,7 +341,12 @@ fn take_drafts(cluster: &Cluster, drafts: Vec<MemoryDraft>, compressed: &mut Com
         } else {
             (Fate::Noise, "nothing to remember")
         };
-        compressed.settle([chunk], fate, 0, why);
+        if open.contains(&chunk.digest) {
+            let why = "it says something that tonight's memory of its cluster does not";
+            compressed.settle([chunk], Fate::HeldBack, nights_of(chunk, nights), why);
+        } else {
+            compressed.settle([chunk], fate, 0, why);
+        }
     }
     let mut kept = Vec::new();
     for draft in drafts {

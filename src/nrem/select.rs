@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 
 use crate::episode::{Episode, Speaker};
 use crate::nrem::chunk::{Chunk, chunk};
-use crate::state::journal::Journal;
+use crate::state::journal::{ChunkRecord, Journal};
 
 /// An episode file with the digests of its chunks: it is done when all of them have a fate.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,10 +89,14 @@ pub fn done(files: &[EpisodeFile], is_settled: impl Fn(&str) -> bool) -> Vec<&Ep
     files.iter().filter(|file| file.chunks.iter().all(|digest| is_settled(digest))).collect()
 }
 
-/// How often a chunk competed and lost so far, by digest.
-pub fn nights_before(chunks: &[Chunk], journal: &Journal) -> HashMap<String, u32> {
+/// How often a chunk competed and lost on earlier dates, by digest. Runs of one date (that of `now`, as in the ids of
+/// runs) are one night: three runs in an afternoon must not pass a chunk over.
+pub fn nights_before(chunks: &[Chunk], journal: &Journal, now: DateTime<Utc>) -> HashMap<String, u32> {
+    let date = now.format("%Y%m%d-").to_string();
+    let before =
+        |record: &ChunkRecord| record.nights - u32::from(record.nights > 0 && record.run.starts_with(&date));
     chunks
         .iter()
-        .filter_map(|chunk| journal.get(&chunk.digest).map(|record| (chunk.digest.clone(), record.nights)))
+        .filter_map(|chunk| journal.get(&chunk.digest).map(|record| (chunk.digest.clone(), before(record))))
         .collect()
 }

@@ -475,6 +475,7 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         format: FORMAT,
         run: night.run.clone(),
         planned_at: night.now,
+        home: night.config.home.clone(),
         leaving: vec![],
         carriers: BTreeMap::new(),
         merged_drafts: vec![],

@@ -141,6 +141,9 @@ pub struct DreamPlan {
     pub run: RunId,
     /// When it was made.
     pub planned_at: DateTime<Utc>,
+    /// The home it was made for: its paths hold nowhere else.
+    #[serde(default)]
+    pub home: PathBuf,
     /// Rows that leave `memories` for the archive.
     pub leaving: Vec<Leaving>,
     /// Live rows that carry the content of rows that leave, with their text as read: one that says something else by

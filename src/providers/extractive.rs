@@ -14,7 +14,7 @@ use crate::nrem::category::{categorise, importance_of};
 use crate::nrem::chunk::Chunk;
 use crate::nrem::cluster::Cluster;
 use crate::nrem::draft::{Decision, MemoryDraft, Origin, problems, steers_the_agent};
-use crate::nrem::quote::Quote;
+use crate::nrem::quote::{Quote, words_of};
 
 /// The name that logs and reports give it.
 pub const NAME: &str = "extractive";
@@ -38,6 +38,21 @@ pub fn distil(cluster: &Cluster) -> Option<MemoryDraft> {
         let together = with_a_second(*best, &order, &sentences, cluster);
         together.or_else(|| quote(&[*best], &sentences, cluster))
     })
+}
+
+/// Digests of the cluster's chunks that state something which the memory does not say: a number, a name, a negation,
+/// anything that matters. They are tried again without the chunk that is settled.
+pub fn not_said(cluster: &Cluster, draft: &MemoryDraft) -> Vec<String> {
+    let words = words_of(&draft.text);
+    let rests = |chunk: &Chunk| draft.chunks.iter().any(|c| c.digest == chunk.digest);
+    let other = cluster.chunks.iter().enumerate().filter(|(index, chunk)| {
+        let says = |s: &Sentence<'_>| {
+            detail::difference(s.words, &words, Some(chunk.date), Some(draft.said_on())).is_some()
+        };
+        !rests(chunk)
+            && statements(*index, chunk).iter().filter(|s| s.speaker != Speaker::Assistant).any(says)
+    });
+    other.map(|(_, chunk)| chunk.digest.clone()).collect()
 }
 
 /// Sentences of a chunk that state something: no question, no small talk, not too short, by somebody other than the

@@ -38,7 +38,7 @@ fn merge_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
     subject_rule(verdict, new, old).or_else(|| text_rule(verdict, new, old)).or_else(|| {
         match verdict.relation {
             Relation::StateChange => change_rule(new, old),
-            _ => None,
+            _ => contradiction_rule(new, old),
         }
     })
 }
@@ -46,13 +46,23 @@ fn merge_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
 /// Different subjects are never merged: both quotes must stand in their texts and agree after aliases.
 fn subject_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
     for (quote, claim) in [(&verdict.new_subject, new), (&verdict.old_subject, old)] {
-        if quote.trim().is_empty() || !stands_in(quote, claim) {
+        if !names_something(quote) || !stands_in(quote, claim) {
             return Some(format!("the subject “{}” does not stand in “{}”", quote.trim(), claim.text));
         }
     }
     (!detail::same_subject(&verdict.new_subject, &verdict.old_subject)).then(|| {
         format!("different subjects: {} and {}", verdict.new_subject.trim(), verdict.old_subject.trim())
     })
+}
+
+/// Whether a quote can name a subject: more than a letter or an article.
+fn names_something(quote: &str) -> bool {
+    let quote = language::normalise(quote);
+    let articles = ["a", "an", "the", "der", "die", "das", "le", "la", "el"];
+    let word = quote.trim();
+    let cjk = word.chars().any(language::is_cjk);
+    !articles.contains(&word)
+        && (cjk || word.chars().filter(|c| c.is_alphanumeric()).count() > 1 || word == "i")
 }
 
 fn stands_in(quote: &str, claim: &Claim) -> bool {
@@ -93,6 +103,17 @@ fn text_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
         .iter()
         .find(too_long)
         .map(|text| format!("the merged text has {} characters", text.chars().count()))
+}
+
+/// Aspects of one thing do not deny each other.
+fn contradiction_rule(new: &Claim, old: &Claim) -> Option<String> {
+    let (one, other) = (words_of(&new.text), words_of(&old.text));
+    match detail::difference(&one, &other, Some(new.said_on), Some(old.said_on)) {
+        Some(Difference::Negation(_)) => {
+            Some("one denies what the other says: they are no aspects of one thing".into())
+        }
+        _ => None,
+    }
 }
 
 /// Two values replace each other only with a word of change, or in a slot that holds one value at a time.

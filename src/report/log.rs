@@ -356,5 +356,5 @@ fn sources(sources: &[String]) -> String {
 /// code or open HTML where the log is rendered. Other markup stays, since people also read the log as plain text.
 fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    joined.replace('<', "\\<").replace('`', "\\`").replace("](", "]\\(")
+    joined.replace('\\', "\\\\").replace('<', "\\<").replace('`', "\\`").replace("](", "]\\(")
 }

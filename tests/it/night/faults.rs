@@ -205,7 +205,7 @@ async fn replies_that_stay_unreadable_end_in_a_question_after_three_nights() {
         let mut fates = vec![];
         for _ in 0..3 {
             let report = night.dream(&models(&server.base_url(), 200)).await;
-            assert_eq!(report.status, Status::Done);
+            assert_eq!(report.status, Status::Failed, "a model that says nothing usable is no success");
             fates.push(report.fates.clone());
             night.next();
         }

@@ -111,12 +111,13 @@ fn check_harmless(night: &Night, texts: &[String]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_episode_leaves_no_instruction_and_no_secret_behind() {
-    let night = attacked().await;
-    let report = night.dream(&extractive()).await;
+    let mut night = attacked().await;
+    let reports = night.dream_all(extractive, 5).await;
     let texts = night.texts().await;
     check_harmless(&night, &texts);
     assert!(texts.iter().any(|text| text.contains("watered on Tuesdays")), "{texts:?}");
-    assert!(report.created.iter().all(|new| new.memory.agent == AGENT), "no header in a message is a header");
+    let created = reports.iter().flat_map(|report| &report.created);
+    assert!(created.into_iter().all(|new| new.memory.agent == AGENT), "no header in a message is a header");
     night.final_fates();
 }
 
