@@ -100,3 +100,30 @@ pub fn nights_before(chunks: &[Chunk], journal: &Journal, now: DateTime<Utc>) ->
         .filter_map(|chunk| journal.get(&chunk.digest).map(|record| (chunk.digest.clone(), before(record))))
         .collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::nrem::sample;
+    use crate::state::journal::Fate;
+
+    #[test]
+    fn runs_of_one_date_are_one_night() {
+        let dir = tempfile::tempdir().unwrap();
+        let chunk = sample::chunk("I like tea.", "user");
+        let record = ChunkRecord {
+            digest: chunk.digest.clone(),
+            fate: Fate::HeldBack,
+            nights: 2,
+            episode: chunk.episode.clone(),
+            run: "20260311-030000-00000a".into(),
+        };
+        Journal::append(dir.path(), &[record]).unwrap();
+        let journal = Journal::read(dir.path()).unwrap();
+        for (now, lost) in [("2026-03-11T15:00:00Z", 1), ("2026-03-12T03:00:00Z", 2)] {
+            let before = nights_before(std::slice::from_ref(&chunk), &journal, now.parse().unwrap());
+            assert_eq!(before[&chunk.digest], lost, "{now}");
+        }
+    }
+}

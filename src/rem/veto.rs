@@ -267,6 +267,24 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_or_an_article_is_no_subject_and_a_denial_is_no_aspect() {
+        let text = "The blue boat and the red boat lie in Kiel.";
+        let (new, old) = (
+            claim("n", "The blue boat lies in Kiel.", "2026-03-10"),
+            claim("o", "The red boat lies in Kiel.", "2026-01-01"),
+        );
+        for subject in ["The", "t", " "] {
+            let verdict = verdict(Relation::DifferentAspects, (subject, subject), text);
+            assert!(veto(&verdict, &new, &old).is_some(), "{subject:?}");
+        }
+        let (new, old) =
+            (claim("n", "Mia does not eat pork.", "2026-03-10"), claim("o", "Mia eats pork.", "2026-01-01"));
+        let verdict =
+            verdict(Relation::DifferentAspects, ("Mia", "Mia"), "Mia eats pork and does not eat pork.");
+        assert!(veto(&verdict, &new, &old).is_some_and(|veto| veto.0.contains("denies")));
+    }
+
+    #[test]
     fn a_pinned_memory_is_never_merged() {
         let mut old = claim("o", "The user likes cats.", "2026-01-01");
         old.pinned = true;
