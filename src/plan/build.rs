@@ -476,21 +476,8 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         run: night.run.clone(),
         planned_at: night.now,
         home: night.config.home.clone(),
-        leaving: vec![],
-        carriers: BTreeMap::new(),
-        merged_drafts: vec![],
-        inserts: vec![],
-        unarchive: vec![],
-        importance: vec![],
-        traces: vec![],
-        raw: vec![],
-        journal: vec![],
-        judged: vec![],
-        ledger: BTreeMap::new(),
-        review: vec![],
-        moves: vec![],
-        calibrated: None,
         report,
+        ..DreamPlan::default()
     }
 }
 

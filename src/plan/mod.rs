@@ -26,7 +26,7 @@ pub use run::{Phase, Run};
 pub const FORMAT: u32 = 1;
 
 /// The id of a run: `20261130-030000-1a2b3c`, UTC.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(String);
 
 impl RunId {
@@ -132,13 +132,35 @@ pub struct LedgerChange {
     pub fading_since: Option<NaiveDate>,
 }
 
-/// Every write of one night.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What a run is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum Purpose {
+    /// A night.
+    #[default]
+    Night,
+    /// Takes back what another run changed.
+    Rollback {
+        /// That run.
+        of: RunId,
+    },
+    /// Brings the originals of a merge back in its place.
+    Unmerge {
+        /// The merge.
+        id: String,
+    },
+}
+
+/// Every write of one run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct DreamPlan {
     /// [`FORMAT`].
     pub format: u32,
     /// The run.
     pub run: RunId,
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: Purpose,
     /// When it was made.
     pub planned_at: DateTime<Utc>,
     /// The home it was made for: its paths hold nowhere else.
