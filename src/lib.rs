@@ -13,6 +13,7 @@ pub mod error;
 pub mod flush;
 pub mod language;
 pub mod memory;
+pub mod memory_archive;
 pub mod nrem;
 pub mod openclaw;
 pub mod plan;

@@ -16,6 +16,7 @@ pub mod replay;
 pub mod reply;
 
 use async_trait::async_trait;
+use sha2::{Digest, Sha256};
 
 use crate::privacy::Outbound;
 
@@ -95,6 +96,19 @@ pub struct Prompt {
     pub schema: serde_json::Value,
     /// At most so many tokens in the reply.
     pub max_tokens: u32,
+}
+
+impl Prompt {
+    /// Hex SHA-256 of what the model is asked: instructions, material as it is sent, and the schema. It tells which
+    /// question led to a memory without keeping the question.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.system.as_str(), self.user.as_str(), &self.schema.to_string()] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        format!("{:x}", hash.finalize())
+    }
 }
 
 /// What a model answered.
