@@ -28,3 +28,4 @@ pub mod state;
 pub mod store;
 pub mod thresholds;
 pub mod trigger;
+pub mod why;

@@ -168,7 +168,7 @@ pub struct Event {
     /// Where it was said: `episode:first-last`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// The run that was rolled back, or the merge that was taken apart.
+    /// The run that was rolled back, the merge that was taken apart, or the run that had archived what was restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// How many, where one event stands for many.
