@@ -107,10 +107,11 @@ pub fn retain(folder: &Path, run: &str, keep: impl Fn(&Copy) -> bool) -> Result<
     }
 }
 
-/// The copies of all runs, oldest run first. A file that is none of ours is passed over.
+/// The copies of all runs, oldest run first. A file that is none of ours is passed over, and so is, with a warning, one
+/// that cannot be understood: a person may have edited it.
 ///
 /// # Errors
-/// When the folder exists and cannot be listed, or a file cannot be read or understood.
+/// When the folder exists and cannot be listed, or a file cannot be read.
 pub fn read_all(folder: &Path) -> Result<Vec<Copy>, StateError> {
     let failed = |source| StateError::Read { path: folder.to_path_buf(), source };
     let entries = match fs::read_dir(folder) {
@@ -129,7 +130,12 @@ pub fn read_all(folder: &Path) -> Result<Vec<Copy>, StateError> {
     paths.sort();
     let mut copies = Vec::new();
     for path in paths {
-        copies.extend(read_file(&path)?);
+        match read_file(&path) {
+            Err(StateError::Malformed { path, detail }) => {
+                tracing::warn!("{}: passed over, it cannot be understood: {detail}", path.display());
+            }
+            read => copies.extend(read?),
+        }
     }
     Ok(copies)
 }
@@ -213,10 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_named() {
+    fn a_damaged_file_costs_no_other_and_is_never_written_over() {
         let dir = tempfile::tempdir().unwrap();
+        write_file(&path(dir.path(), "r-2"), &[copy_of("a")]).unwrap();
         std::fs::write(path(dir.path(), "r-1"), "[{").unwrap();
-        let told = crate::error::chain(&read_all(dir.path()).unwrap_err());
+        assert_eq!(read_all(dir.path()).unwrap(), [copy_of("a")]);
+        let told = crate::error::chain(&retain(dir.path(), "r-1", |_| true).unwrap_err());
         assert!(told.contains("r-1.json"), "{told}");
+        assert_eq!(std::fs::read(path(dir.path(), "r-1")).unwrap(), b"[{");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::apply::Applied;
 use super::{DreamPlan, Purpose};
 use crate::memory::Departure;
-use crate::report::{Joined, Shown, Strengthened};
+use crate::report::{Joined, RemCounts, Shown, Strengthened};
 use crate::state::audit::{Event, Kind, LISTED, Subject, Totals, list_digest};
 
 /// Who judged where no model was asked.
@@ -111,6 +111,7 @@ impl<'a> Telling<'a> {
         let kind = if again.revived { Kind::Revived } else { Kind::Reinforced };
         Event {
             similarity: Some(again.similarity),
+            model: self.asked(&again.prompt),
             prompt: again.prompt.clone(),
             sources: again.sources.iter().map(|place| without_speaker(place)).collect(),
             ..about(self.event(kind), &[], std::slice::from_ref(&again.memory))
@@ -200,7 +201,8 @@ impl<'a> Telling<'a> {
         }
         let (down, up): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.to < change.from);
         let explained: HashSet<String> = {
-            let strong = self.events.iter().filter(|e| !matches!(e.kind, Kind::Created | Kind::Drafted));
+            let weak = |kind: &Kind| matches!(kind, Kind::Created | Kind::Drafted | Kind::Recaptured);
+            let strong = self.events.iter().filter(|event| !weak(&event.kind));
             strong.flat_map(|event| event.after.iter().map(|subject| subject.id.clone())).collect()
         };
         for change in up.into_iter().filter(|change| !explained.contains(&change.id)) {
@@ -214,13 +216,16 @@ impl<'a> Telling<'a> {
     }
 
     fn tell_first_seen(&mut self) {
-        let seen = &self.plan.first_seen;
+        // Where nothing is traced, because no model could be asked, the next night sees them first again.
+        let traced: HashSet<&str> = self.plan.traces.iter().map(|trace| trace.id.as_str()).collect();
+        let seen = self.plan.first_seen.iter().filter(|row| traced.contains(row.id.as_str()));
+        let seen: Vec<Subject> = seen.cloned().collect();
         if seen.is_empty() {
             return;
         }
         let list = list_digest(seen.iter().map(|row| format!("{} {}", row.id, row.digest)).collect());
         let event = Event { count: Some(seen.len()), list: Some(list), ..self.event(Kind::FirstSeen) };
-        let after = if seen.len() <= LISTED { seen.clone() } else { Vec::new() };
+        let after = if seen.len() <= LISTED { seen } else { Vec::new() };
         self.events.push(Event { after, ..event });
     }
 
@@ -234,16 +239,6 @@ impl<'a> Telling<'a> {
             *fates.entry("held_back".to_owned()).or_default() += count;
         }
         fates.retain(|_, count| *count > 0);
-        let rem = &report.rem;
-        let mut relations = BTreeMap::from([
-            ("state_change".to_owned(), rem.merged),
-            ("different_aspects".to_owned(), rem.consolidated),
-            ("duplicate".to_owned(), rem.reinforced),
-            ("unrelated".to_owned(), rem.kept_both.saturating_sub(rem.vetoed)),
-            ("vetoed".to_owned(), rem.vetoed),
-            ("pending_review".to_owned(), rem.pending_review),
-        ]);
-        relations.retain(|_, count| *count > 0);
         let cost = report.cost.clone();
         let mode = match &self.plan.purpose {
             Purpose::Night => report.mode.clone(),
@@ -256,7 +251,7 @@ impl<'a> Telling<'a> {
             input: self.plan.input.clone(),
             output: self.output(),
             fates,
-            relations,
+            relations: relations(&report.rem),
             embedding: cost.embedding,
             language: cost.language,
             calls: cost.calls,
@@ -280,6 +275,19 @@ impl<'a> Telling<'a> {
         let changed = changed.map(|change| format!("importance {} {}", change.id, change.to));
         list_digest(came.chain(left).chain(changed).collect())
     }
+}
+
+/// Pairs by what they were to each other.
+fn relations(rem: &RemCounts) -> BTreeMap<String, usize> {
+    let counts = [
+        ("state_change", rem.merged),
+        ("different_aspects", rem.consolidated),
+        ("duplicate", rem.reinforced),
+        ("unrelated", rem.kept_both.saturating_sub(rem.vetoed)),
+        ("vetoed", rem.vetoed),
+        ("pending_review", rem.pending_review),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).map(|(word, count)| (word.to_owned(), count)).collect()
 }
 
 /// The event with its memories, the agent they belong to and where they were said.

@@ -233,6 +233,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_prompt_s_digest_tells_one_question_from_another() {
+        let prompt = fixtures::prompt("cats?");
+        let other_schema = Prompt { schema: serde_json::json!({ "type": "object" }), ..prompt.clone() };
+        let others = [
+            fixtures::prompt("dogs?"),
+            Prompt { system: format!("{} ", prompt.system), ..prompt.clone() },
+            other_schema,
+        ];
+        assert_eq!(prompt.digest(), fixtures::prompt("cats?").digest());
+        assert!(others.iter().all(|other| other.digest() != prompt.digest()));
+    }
+
+    #[test]
     fn known_models_have_thresholds_whatever_their_owner_tag_or_case() {
         let small = thresholds_of("openai/text-embedding-3-small");
         assert_eq!(small, Some(Thresholds { cluster: 0.75, duplicate: 0.90, related: 0.70 }));

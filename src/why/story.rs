@@ -72,8 +72,10 @@ fn sources(known: &Known<'_>, id: &str) -> Vec<Place> {
         .find(|sources| !sources.is_empty())
         .unwrap_or_default();
     if found.is_empty() {
-        let places: BTreeSet<&String> =
-            known.history(id).into_iter().flat_map(|event| &event.sources).collect();
+        // The places of an event are those of what is there since; only of what left for good they are its own.
+        let own = |event: &&Event| event.after.is_empty() || event.after.iter().any(|s| s.id == id);
+        let events = known.history(id).into_iter().filter(own);
+        let places: BTreeSet<&String> = events.flat_map(|event| &event.sources).collect();
         return places.into_iter().filter_map(|place| from_audit(place)).collect();
     }
     let mut places: Vec<Place> = Vec::new();

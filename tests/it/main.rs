@@ -17,3 +17,4 @@ mod readme;
 mod store;
 mod units;
 mod vanished;
+mod why;

@@ -12,6 +12,9 @@ use crate::failure::{Failure, print};
 use crate::memories::{print_lines, printable, short_id, tier};
 use crate::output::{self, shorten};
 
+/// Who worded or judged where no model did.
+const RULES: &str = "rules";
+
 /// Tells the story of one memory.
 pub(crate) async fn tell(config: &Config, id: &str, json: bool) -> Result<u8, Failure> {
     let today = Utc::now().with_timezone(&config.timezone).date_naive();
@@ -90,7 +93,10 @@ impl Story<'_> {
         judged.extend(left.relation.as_ref().map(|relation| relation.replace('_', " ")));
         judged.extend(left.similarity.map(|similarity| format!("similarity {similarity:.2}")));
         judged.extend(left.judge.as_ref().map(|judge| format!("judged by {judge}")));
-        judged.extend(left.judged.as_ref().map(|reason| format!("“{reason}”")));
+        // Rules that merged give no reason but their name, which stands there already.
+        let by_rules = left.judge.as_deref() == Some(RULES);
+        let told = left.judged.as_ref().filter(|reason| !(by_rules && reason.starts_with("by rules")));
+        judged.extend(told.map(|reason| format!("“{reason}”")));
         if !judged.is_empty() {
             self.line(format!("             {}", judged.join(" · ")));
         }
@@ -160,7 +166,8 @@ impl Story<'_> {
                 other => other,
             };
             self.line(format!("{:indent$}          {how}{run}{now}", ""));
-            for place in &part.sources {
+            // What has parts of its own was said where they were.
+            for place in part.sources.iter().filter(|_| part.parts.is_empty()) {
                 let said = place.speaker.as_ref().map(|who| format!(" ({who})")).unwrap_or_default();
                 let place = output::place(&place.episode, place.lines);
                 self.line(format!("{:indent$}          from {place}{said}", ""));
@@ -193,10 +200,10 @@ impl Story<'_> {
         }
         self.heading("How it fares");
         for (what, days) in [("recalled", &why.recalled), ("said by the user", &why.said_on)] {
-            match days.last() {
-                Some(last) => self.line(format!("  {what} on {}, last on {last}", counted(days))),
-                None if what == "recalled" => self.line("  never recalled, as far as Dreamer could see"),
-                None => {}
+            match days.is_empty() {
+                false => self.line(format!("  {what} on {}", counted(days))),
+                true if what == "recalled" => self.line("  never recalled, as far as Dreamer could see"),
+                true => {}
             }
         }
         if let Some(outlook) = &why.outlook {
@@ -271,11 +278,12 @@ fn worded(wording: &Wording, written_at: Option<DateTime<FixedOffset>>) -> Strin
         }
         WordedBy::Extractive => format!("the source's own words, chosen by rules, no model{run}"),
         WordedBy::Merge => {
-            let who = if model == "rules" { "by rules, no model" } else { model };
+            let who = if model == RULES { "rules, no model" } else { model };
             let mut text = format!("merged by {who}{run}");
             let relation = wording.relation.as_ref().map(|relation| relation.replace('_', " "));
             let similarity = wording.similarity.map(|similarity| format!("similarity {similarity:.2}"));
-            let reason = wording.reason.as_ref().map(|reason| format!("“{reason}”"));
+            let reason = wording.reason.as_ref().filter(|_| model != RULES);
+            let reason = reason.map(|reason| format!("“{reason}”"));
             for more in [relation, similarity, reason].into_iter().flatten() {
                 let _ = write!(text, " · {more}");
             }
@@ -333,8 +341,12 @@ fn minute(at: DateTime<FixedOffset>) -> String {
     at.format("%Y-%m-%d %H:%M").to_string()
 }
 
+/// The days themselves; of many their number and the last ones.
 fn counted(days: &[NaiveDate]) -> String {
-    if days.len() == 1 { "1 day".to_owned() } else { format!("{} days", days.len()) }
+    const FEW: usize = 5;
+    let last = &days[days.len().saturating_sub(FEW)..];
+    let last = last.iter().map(NaiveDate::to_string).collect::<Vec<_>>().join(", ");
+    if days.len() > FEW { format!("{} days, last on {last}", days.len()) } else { last }
 }
 
 /// The text on one line that fits beside so many columns.
