@@ -20,3 +20,4 @@ mod readme;
 mod store;
 mod units;
 mod vanished;
+mod why;
