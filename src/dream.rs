@@ -330,7 +330,7 @@ fn held_back(
 }
 
 /// Applies the plan, writes the dream log, and ends the run.
-async fn carry_out(
+pub(crate) async fn carry_out(
     run: &Run,
     mut plan: DreamPlan,
     store: &Store,
@@ -366,7 +366,11 @@ fn take_in(report: &mut DreamReport, applied: Applied) {
 
 /// Ends what a killed run began: a plan that was being applied is applied again; one that was not started is applied if
 /// it is young enough and no other run finished since, else given up.
-async fn recover(config: &Config, store: &Store, now: DateTime<Utc>) -> Result<Vec<String>, Error> {
+pub(crate) async fn recover(
+    config: &Config,
+    store: &Store,
+    now: DateTime<Utc>,
+) -> Result<Vec<String>, Error> {
     let mut told = Vec::new();
     let runs = config.runs_dir();
     for run in Run::all(&runs)? {

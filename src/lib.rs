@@ -27,3 +27,4 @@ pub mod state;
 pub mod store;
 pub mod thresholds;
 pub mod trigger;
+pub mod undo;

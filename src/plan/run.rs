@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{DreamPlan, FORMAT, PlanError, RunId};
+use super::{DreamPlan, FORMAT, PlanError, Purpose, RunId};
 use crate::state::{StateError, read_if_there, write_atomically};
 
 /// A plan that was not started within this many hours no longer describes the table.
@@ -40,18 +40,33 @@ impl Phase {
         }
     }
 
+    /// Whether some of it, or all, may be written.
+    pub fn has_written(self) -> bool {
+        matches!(self, Self::Applying | Self::Finished)
+    }
+
     /// Whether a night was killed in it.
     pub fn is_unfinished(self) -> bool {
         matches!(self, Self::Planned | Self::Applying)
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct State {
-    phase: Phase,
-    planned_at: DateTime<Utc>,
+/// What `state.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// How far it got.
+    pub phase: Phase,
+    /// What it is for.
     #[serde(default)]
-    finished_at: Option<DateTime<Utc>>,
+    pub purpose: Purpose,
+    /// When it was made.
+    pub planned_at: DateTime<Utc>,
+    /// When it finished.
+    #[serde(default)]
+    pub finished_at: Option<DateTime<Utc>>,
+    /// The run that took back what it changed, unless that one was taken back itself.
+    #[serde(default)]
+    pub undone_by: Option<RunId>,
 }
 
 /// A run on disk.
@@ -107,7 +122,14 @@ impl Run {
         let bytes = serde_json::to_vec(plan)
             .map_err(|e| PlanError::Unreadable { path: self.plan_path(), detail: e.to_string() })?;
         write_atomically(&self.plan_path(), &bytes)?;
-        self.write_state(&State { phase, planned_at: plan.planned_at, finished_at: None })
+        let purpose = plan.purpose.clone();
+        self.write_state(&State {
+            phase,
+            purpose,
+            planned_at: plan.planned_at,
+            finished_at: None,
+            undone_by: None,
+        })
     }
 
     /// Reads the plan.
@@ -128,7 +150,11 @@ impl Run {
         Ok(plan)
     }
 
-    fn state(&self) -> Result<State, PlanError> {
+    /// What `state.json` holds.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be understood.
+    pub fn state(&self) -> Result<State, PlanError> {
         let path = self.state_path();
         let Some(bytes) = read_if_there(&path)? else {
             return Err(PlanError::NoSuchRun { run: self.id.as_str().to_owned(), path });
@@ -168,6 +194,18 @@ impl Run {
             state.finished_at = Some(now);
         }
         self.write_state(&state)
+    }
+
+    /// Notes which run took back what this one changed, or that none did after all.
+    ///
+    /// # Errors
+    /// When the run's state cannot be read or written.
+    pub fn set_undone_by(&self, by: Option<&RunId>) -> Result<(), PlanError> {
+        let state = self.state()?;
+        if state.undone_by.as_ref() == by {
+            return Ok(());
+        }
+        self.write_state(&State { undone_by: by.cloned(), ..state })
     }
 
     /// Whether the plan is young enough to be started.
@@ -229,14 +267,17 @@ impl Run {
     }
 }
 
-/// When the last run finished.
+/// When the last night finished: what takes a night back is none, and does not stand for tonight's.
 ///
 /// # Errors
 /// When the runs folder cannot be read.
 pub fn last_finished(runs_dir: &Path) -> Result<Option<DateTime<Utc>>, PlanError> {
     let mut last = None;
     for run in Run::all(runs_dir)? {
-        last = last.max(run.finished_at()?);
+        let state = run.state()?;
+        if state.purpose == Purpose::Night {
+            last = last.max(state.finished_at);
+        }
     }
     Ok(last)
 }
