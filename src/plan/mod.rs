@@ -23,8 +23,8 @@ use crate::store::{Leaving, NewRow, StoredTrace};
 
 pub use run::{Phase, Run};
 
-/// The format of `plan.json` that this program writes and reads.
-pub const FORMAT: u32 = 1;
+/// The format of `plan.json` that this program writes. It reads those from 1 on, which wrote importances as numbers.
+pub const FORMAT: u32 = 2;
 
 /// The id of a run: `20261130-030000-1a2b3c`, UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

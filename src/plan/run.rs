@@ -143,7 +143,7 @@ impl Run {
         };
         let plan: DreamPlan = serde_json::from_slice(&bytes)
             .map_err(|e| PlanError::Unreadable { path: path.clone(), detail: e.to_string() })?;
-        if plan.format != FORMAT {
+        if !(1..=FORMAT).contains(&plan.format) {
             let detail = format!("format {} is not one this program reads", plan.format);
             return Err(PlanError::Unreadable { path, detail });
         }

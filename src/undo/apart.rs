@@ -63,3 +63,21 @@ pub(super) fn pairs_of(said: &BTreeSet<Said<'_>>) -> BTreeSet<(String, String)> 
     }
     pairs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_two_memories_are_a_pair_and_one_is_none_with_itself() {
+        let pair = |one: &str, other: &str| {
+            let (one, other) = (text_digest(one), text_digest(other));
+            (one.clone().min(other.clone()), one.max(other))
+        };
+        let said = BTreeSet::from([("a", "tea"), ("b", "coffee"), ("c", "tea"), ("b", "coffee, edited")]);
+        let expected =
+            BTreeSet::from([pair("tea", "coffee"), pair("tea", "tea"), pair("tea", "coffee, edited")]);
+        assert_eq!(pairs_of(&said), expected);
+        assert!(pairs_of(&BTreeSet::from([("a", "tea")])).is_empty());
+    }
+}

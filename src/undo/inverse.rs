@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::apart::pairs_kept_apart;
 use super::world::World;
-use crate::memory::{Departure, Trace};
+use crate::memory::{Archived, Departure, Trace, text_digest};
 use crate::plan::{DreamPlan, FORMAT, ImportanceChange, Purpose, PutBack, RunId};
 use crate::report::{DreamReport, Importance, LeftAlone, Row, Status, Undone};
 use crate::store::{Images, Leaving, StoredTrace};
@@ -40,8 +40,8 @@ pub(crate) fn inverse(
         coming: BTreeSet::new(),
         going: BTreeSet::new(),
     };
-    inverting.take_out();
     inverting.bring_back();
+    inverting.take_out();
     inverting.importance();
     inverting.traces();
     inverting.finish()
@@ -93,6 +93,8 @@ impl Inverting<'_> {
                 self.leave_alone(id, text, "the copy it had in the archive is not in the snapshot");
             } else if copy.is_some() && as_brought.is_some_and(|value| !same(value, row.importance)) {
                 self.leave_alone(id, text, OTHER_IMPORTANCE);
+            } else if copy.is_some_and(|copy| !self.is_carried(copy)) {
+                self.leave_alone(id, text, "what carried its content was edited or deleted since");
             } else {
                 self.going.insert(id.clone());
                 self.undone.gone.push(Row { id: id.clone(), text: text.clone() });
@@ -102,6 +104,24 @@ impl Inverting<'_> {
                 }
             }
         }
+    }
+
+    /// Whether what a copy in the archive says is carried on as when it left: by a row that comes back, or by a live one
+    /// that says what it said. One that carried it and faded since is in the archive itself.
+    fn is_carried(&self, copy: &Archived) -> bool {
+        let mut next = copy.successor.as_ref();
+        // A chain is as long as the archive at most; a loop would be a corrupted archive.
+        for _ in 0..=self.world.archived.len() {
+            let Some(successor) = next.filter(|id| !self.coming.contains(*id)) else { return true };
+            if let Some(row) = self.world.rows.get(successor) {
+                let traces = [self.images.traces.get(successor), self.world.traces.get(successor)];
+                let known = traces.into_iter().flatten().next();
+                return known.is_none_or(|trace| trace.digest == text_digest(&row.text));
+            }
+            let Some(archived) = self.world.archived.get(successor) else { return false };
+            next = archived.successor.as_ref();
+        }
+        true
     }
 
     /// A row the run was to bring is not live.

@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub of: Option<String>,
     /// How far it got.
     pub phase: &'static str,
+    /// Whether some of it, or all, may be written.
+    pub written: bool,
     /// When it finished; where it did not, when it was planned.
     pub at: DateTime<Utc>,
     /// What it changed; none where its plan is gone or cannot be read.
@@ -148,6 +150,7 @@ fn snapshot(run: &Run, state: &State) -> Snapshot {
         what,
         of,
         phase: state.phase.as_str(),
+        written: state.phase.has_written(),
         at,
         counts,
         bytes: bytes_of(&run.folder),

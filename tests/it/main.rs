@@ -15,5 +15,6 @@ mod ollama;
 mod plan;
 mod readme;
 mod store;
+mod undo;
 mod units;
 mod vanished;

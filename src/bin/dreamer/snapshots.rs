@@ -29,32 +29,38 @@ fn list(config: &Config, all: &[Snapshot]) -> String {
         return "no runs\n".to_owned();
     }
     let cells = all.iter().map(|one| {
-        let kept = one.kept_until.map_or_else(|| "not any more".to_owned(), |until| day(config, until));
         vec![
             one.run.to_string(),
             minute(config, one.at),
             what(one),
             counts(one),
             size(one.bytes),
-            format!("can be taken back until {kept}"),
-            standing(one),
+            standing(config, one),
         ]
     });
-    // The last cell is empty for most runs: no line ends in spaces.
     output::table(&cells.collect::<Vec<_>>())
-        .lines()
-        .fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
 fn what(one: &Snapshot) -> String {
     one.of.as_ref().map_or_else(|| one.what.to_owned(), |of| format!("{} of {of}", one.what))
 }
 
-fn standing(one: &Snapshot) -> String {
-    match &one.undone_by {
-        Some(by) => format!("taken back by {by}"),
-        None if one.phase == "finished" => String::new(),
-        None => one.phase.to_owned(),
+fn standing(config: &Config, one: &Snapshot) -> String {
+    match (&one.undone_by, one.kept_until) {
+        (Some(by), _) => format!("taken back by {by}"),
+        (None, _) if !one.written => format!("{}: nothing of it is written", one.phase),
+        (None, Some(until)) => format!("can be taken back until {}", day(config, until)),
+        (None, None) => "cannot be taken back any more".to_owned(),
+    }
+}
+
+fn way_back(config: &Config, one: &Snapshot) -> String {
+    match (&one.undone_by, one.kept_until) {
+        (Some(by), _) => format!("taken back; dreamer rollback {by} puts it in force again"),
+        (None, Some(until)) if one.written => {
+            format!("the way back, until {}: dreamer rollback {}", day(config, until), one.run)
+        }
+        (None, _) => standing(config, one),
     }
 }
 
@@ -84,9 +90,7 @@ fn day(config: &Config, at: DateTime<Utc>) -> String {
 
 fn diff(config: &Config, diff: &Diff) -> String {
     let one = &diff.snapshot;
-    let standing = standing(one);
-    let standing = if standing.is_empty() { String::new() } else { format!(", {standing}") };
-    let mut text = format!("{}  {}  {}{standing}\n", one.run, minute(config, one.at), what(one));
+    let mut text = format!("{}  {}  {}, {}\n", one.run, minute(config, one.at), what(one), one.phase);
     for change in &diff.changes {
         text += &told(change);
     }
@@ -98,12 +102,7 @@ fn diff(config: &Config, diff: &Diff) -> String {
         let _ = writeln!(text, "~ {:.8}  {:.2} → {:.2}  {said}", row.id, row.from, row.to);
     }
     let _ = writeln!(text, "\n{}, {} traces", counts(one), diff.traces);
-    let _ = match one.kept_until {
-        Some(until) => {
-            writeln!(text, "can be taken back until {}: dreamer rollback {}", day(config, until), one.run)
-        }
-        None => writeln!(text, "cannot be taken back any more: what was there before is pruned"),
-    };
+    let _ = writeln!(text, "{}", way_back(config, one));
     text
 }
 

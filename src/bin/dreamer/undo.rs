@@ -25,8 +25,11 @@ pub(crate) async fn rollback(config: &Config, asked: &Rollback) -> Result<u8, Fa
     if asked.dry_run {
         return show(&planned, asked.json).map(|()| 0);
     }
-    if !asked.yes {
+    // One object is all that `--json` prints.
+    if !(asked.yes && asked.json) {
         show(&planned, asked.json)?;
+    }
+    if !asked.yes {
         match agrees() {
             Some(true) => {}
             Some(false) => {
