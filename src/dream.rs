@@ -37,7 +37,8 @@ use crate::thresholds;
 use crate::trigger::{self, Due};
 use probe::{Asked, check_model};
 use read::{read_episodes, read_recalls, remember};
-use recover::{recover, tell_unfinished};
+pub(crate) use recover::recover;
+use recover::tell_unfinished;
 
 /// Which stages run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -390,7 +391,7 @@ fn held_back(
 }
 
 /// Applies the plan, writes the dream log, and ends the run.
-async fn carry_out(
+pub(crate) async fn carry_out(
     run: &Run,
     mut plan: DreamPlan,
     store: &Store,

@@ -10,6 +10,9 @@ use crate::restore::RestoreError;
 use crate::setup::SetupError;
 use crate::state::StateError;
 use crate::store::StoreError;
+use crate::undo::UndoError;
+use crate::undo::redream::RedreamError;
+use crate::undo::unmerge::UnmergeError;
 use crate::why::WhyError;
 
 /// What ends a run early.
@@ -43,6 +46,15 @@ pub enum Error {
     /// A memory could not be brought back.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// A run could not be taken back.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
+    /// A merge could not be taken back.
+    #[error(transparent)]
+    Unmerge(#[from] UnmergeError),
+    /// An episode could not be taken up again.
+    #[error(transparent)]
+    Redream(#[from] RedreamError),
     /// Nothing is known of a memory that somebody asked about.
     #[error(transparent)]
     Why(#[from] WhyError),

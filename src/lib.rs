@@ -28,4 +28,5 @@ pub mod state;
 pub mod store;
 pub mod thresholds;
 pub mod trigger;
+pub mod undo;
 pub mod why;

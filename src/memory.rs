@@ -235,6 +235,8 @@ pub enum Departure {
     Superseded,
     /// Another memory says the same.
     Duplicate,
+    /// The run that brought it was undone.
+    Undone,
 }
 
 impl Departure {
@@ -244,6 +246,7 @@ impl Departure {
             Self::Faded => "faded",
             Self::Superseded => "superseded",
             Self::Duplicate => "duplicate",
+            Self::Undone => "undone",
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod log;
 mod summary;
+mod undone;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use crate::state::journal::Fate;
 
 pub use log::dream_log;
 pub use summary::{story, summary};
+pub use undone::{Importance, LeftAlone, Row, Undone};
 
 /// How a night ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -271,4 +273,7 @@ pub struct DreamReport {
     pub elapsed_ms: u64,
     /// The dream log, once it is written.
     pub dream_log: Option<String>,
+    /// What was taken back, where the run was no night.
+    #[serde(default)]
+    pub undone: Option<Undone>,
 }

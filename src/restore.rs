@@ -164,7 +164,7 @@ async fn vector_of(store: &Store, id: &String) -> Result<Vec<f32>, Error> {
 
 /// The trace after the restore: forgetting starts anew today, from what the memory was worth before it faded.
 /// Otherwise a faded memory would fade again the next night.
-fn rebased(old: Option<Trace>, memory: &Memory, config: &Config, today: NaiveDate) -> Trace {
+pub(crate) fn rebased(old: Option<Trace>, memory: &Memory, config: &Config, today: NaiveDate) -> Trace {
     let base = old.as_ref().map_or(memory.importance, |trace| trace.base.max(memory.importance));
     let trace = old.unwrap_or_else(|| Trace::of_row(memory, today, config.embedding_model(), RUN));
     Trace {

@@ -28,7 +28,7 @@ const NAMED_DAYS: i64 = 7;
 /// # Errors
 /// When going on with a run fails for the first time, or for a reason that lies outside it (disk, permissions, another
 /// writer): the night must not begin on top of half a run.
-pub(super) async fn recover(
+pub(crate) async fn recover(
     config: &Config,
     store: &Store,
     now: DateTime<Utc>,

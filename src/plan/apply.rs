@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::{DreamPlan, EpisodeMove, PlanError, Run};
+use super::{DreamPlan, EpisodeMove, PlanError, Purpose, PutBack, Run};
 use crate::config::Config;
 use crate::error::Error;
 use crate::memory::{Memory, Reconciled, Trace, text_digest};
@@ -15,7 +15,7 @@ use crate::state::calibrations::Calibrations;
 use crate::state::journal::{ChunkRecord, Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::{StateError, append_lines, read_if_there, sync_folder};
-use crate::store::{Leaving, Store, Touched, read_before};
+use crate::store::{Imaged, Leaving, Store, Touched, read_before};
 
 /// Differences below this come from writing a number to the plan and reading it back.
 const SAME_IMPORTANCE: f64 = 1e-9;
@@ -48,15 +48,19 @@ pub enum Step {
     Copy,
     Archive,
     ArchiveDrafts,
+    Rearchive,
     Traces,
     Raw,
     Importance,
     Insert,
+    PutBack,
     Delete,
     Unarchive,
     Settle,
+    DropTraces,
     Journal,
     Judged,
+    Mark,
     Ledger,
     Calibration,
     Review,
@@ -65,19 +69,23 @@ pub enum Step {
 
 impl Step {
     /// Every step.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::Copy,
         Self::Archive,
         Self::ArchiveDrafts,
+        Self::Rearchive,
         Self::Traces,
         Self::Raw,
         Self::Importance,
         Self::Insert,
+        Self::PutBack,
         Self::Delete,
         Self::Unarchive,
         Self::Settle,
+        Self::DropTraces,
         Self::Journal,
         Self::Judged,
+        Self::Mark,
         Self::Ledger,
         Self::Calibration,
         Self::Review,
@@ -92,8 +100,11 @@ impl Step {
 /// When the database cannot be read or the folder cannot be written.
 pub async fn store_before_images(plan: &DreamPlan, store: &Store, folder: &Path) -> Result<(), Error> {
     // The old importance of rows that only decay stands in the plan: their vectors need no copy.
-    let memories: Vec<String> = plan.leaving.iter().map(|leaving| leaving.id.clone()).collect();
-    let traces: Vec<String> = plan.traces.iter().map(|trace| trace.id.clone()).collect();
+    let leaving = plan.leaving.iter().map(|leaving| &leaving.id);
+    let memories: Vec<String> = leaving.chain(plan.rearchive.iter().map(|row| &row.id)).cloned().collect();
+    let traces = plan.traces.iter().map(|trace| &trace.id);
+    let back = plan.traces_back.iter().map(|trace| &trace.id);
+    let traces: Vec<String> = traces.chain(back).chain(&plan.drop_traces).cloned().collect();
     let touched = Touched { memories: &memories, archived: &plan.unarchive, traces: &traces };
     Ok(store.before_images(touched, folder).await?)
 }
@@ -181,14 +192,19 @@ impl Applying<'_> {
                     plan.merged_drafts.iter().map(|m| (m.row.clone(), m.leaving.clone())).collect();
                 store.archive_new(&drafts).await?;
             }
+            Step::Rearchive => {
+                store.rearchive(&self.imaged(&plan.rearchive)).await?;
+            }
             Step::Traces => {
                 store.put_traces(&plan.traces).await?;
+                store.put_stored_traces(&plan.traces_back).await?;
             }
             Step::Raw => {
                 store.put_raw(&plan.raw).await?;
             }
             Step::Importance => self.change_importance().await?,
             Step::Insert => self.insert().await?,
+            Step::PutBack => self.put_back().await?,
             Step::Delete => self.delete().await?,
             Step::Unarchive => {
                 let dropped = &self.applied.dropped;
@@ -197,8 +213,10 @@ impl Applying<'_> {
                 store.unarchive(&back).await?;
             }
             Step::Settle => self.settle_copies().await?,
+            Step::DropTraces => store.remove_traces(&plan.drop_traces).await?,
             Step::Journal => self.write_journal().await?,
             Step::Judged => JudgedPair::append(&state, &plan.judged)?,
+            Step::Mark => mark(plan, &self.config.runs_dir())?,
             Step::Ledger => write_ledger(plan, &state)?,
             Step::Calibration => {
                 if let Some(calibrated) = &plan.calibrated {
@@ -275,11 +293,28 @@ impl Applying<'_> {
         Ok(())
     }
 
+    fn imaged(&self, rows: &[PutBack]) -> Vec<Imaged> {
+        let folder = |row: &PutBack| self.config.runs_dir().join(row.run.as_str());
+        let imaged =
+            |row: &PutBack| Imaged { id: row.id.clone(), text: row.text.clone(), run_folder: folder(row) };
+        rows.iter().map(imaged).collect()
+    }
+
+    /// Inserts rows again as before-images hold them. One that is live with other words keeps its copy in the archive.
+    async fn put_back(&mut self) -> Result<(), Error> {
+        let outcome = self.store.put_back(&self.imaged(&self.plan.put_back)).await?;
+        self.note(outcome.changed.len(), "do not come back: a row with their id is there meanwhile");
+        self.note(outcome.gone.len(), "do not come back: they had been deleted or forgotten meanwhile");
+        // What is not live keeps its copy in the archive, if it has one.
+        self.applied.dropped.extend(outcome.changed.into_iter().chain(outcome.gone));
+        Ok(())
+    }
+
     /// Deletes the rows that left, each only if its copy is in the archive, its text is still the one that was read,
     /// and its successor, where it has one, is there and still says what it said.
     async fn delete(&mut self) -> Result<(), Error> {
         let (plan, store) = (self.plan, self.store);
-        if plan.leaving.is_empty() {
+        if plan.leaving.is_empty() && plan.rearchive.is_empty() {
             return Ok(());
         }
         let live = self.live().await?;
@@ -292,7 +327,10 @@ impl Applying<'_> {
         let copied = |leaving: &&Leaving| archived.get(&leaving.id) == Some(&leaving.run);
         let (going, staying): (Vec<&Leaving>, Vec<&Leaving>) =
             plan.leaving.iter().partition(|leaving| carried(leaving) && copied(leaving));
-        let rows: Vec<(String, String)> = going.iter().map(|l| (l.id.clone(), l.text.clone())).collect();
+        let again = plan.rearchive.iter().filter(|row| archived.contains_key(&row.id));
+        let again = again.map(|row| (row.id.clone(), row.text.clone()));
+        let rows: Vec<(String, String)> =
+            going.iter().map(|l| (l.id.clone(), l.text.clone())).chain(again).collect();
         let outcome = store.delete(&rows).await?;
         let is_live = |leaving: &&&Leaving| live.contains_key(&leaving.id);
         let uncopied = || staying.iter().filter(|l| !copied(l));
@@ -369,6 +407,20 @@ impl Applying<'_> {
             }
         }
     }
+}
+
+/// Notes at the run that is taken back which run did it. Where that one had taken back another run itself, what that had
+/// done holds again, and so on.
+fn mark(plan: &DreamPlan, runs: &Path) -> Result<(), PlanError> {
+    let (mut by, mut purpose, mut undone) = (plan.run.clone(), plan.purpose.clone(), true);
+    while let Purpose::Rollback { of } = purpose {
+        let run = Run::of(runs, of);
+        // A run whose folder was pruned cannot be taken back any more: there is nothing to note.
+        let Ok(state) = run.state() else { return Ok(()) };
+        run.set_undone_by(undone.then_some(&by))?;
+        (by, purpose, undone) = (run.id, state.purpose, !undone);
+    }
+    Ok(())
 }
 
 fn write_ledger(plan: &DreamPlan, state: &Path) -> Result<(), StateError> {

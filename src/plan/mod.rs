@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod build;
 pub mod events;
+mod exact;
 pub mod run;
 pub mod traces;
 
@@ -20,12 +21,12 @@ use crate::state::StateError;
 use crate::state::audit::Subject;
 use crate::state::calibrations::Calibrated;
 use crate::state::journal::{ChunkRecord, JudgedPair};
-use crate::store::{Leaving, NewRow};
+use crate::store::{Leaving, NewRow, StoredTrace};
 
 pub use run::{Phase, Run};
 
-/// The format of `plan.json` that this program writes and reads.
-pub const FORMAT: u32 = 1;
+/// The format of `plan.json` that this program writes. It reads those from 1 on, which wrote importances as numbers.
+pub const FORMAT: u32 = 2;
 
 /// The id of a run: `20261130-030000-1a2b3c`, UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,10 +79,23 @@ pub struct ImportanceChange {
     pub id: String,
     /// Its text as read: another text by now is left alone.
     pub text: String,
-    /// Before.
+    /// Before, bit for bit: an undo writes it again.
+    #[serde(with = "exact")]
     pub from: f64,
     /// After.
+    #[serde(with = "exact")]
     pub to: f64,
+}
+
+/// A row that becomes again what a run's before-images hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutBack {
+    /// The row.
+    pub id: String,
+    /// Its text: of the row that comes back, or of the live one that makes room. Another text by then is left alone.
+    pub text: String,
+    /// The run whose before-images hold it.
+    pub run: RunId,
 }
 
 /// A draft that was merged before it ever was a row: kept in the archive as one of its successor's originals.
@@ -186,10 +200,22 @@ pub struct DreamPlan {
     pub inserts: Vec<NewRow>,
     /// Archived rows that come back: they are among the inserts.
     pub unarchive: Vec<String>,
+    /// Rows that an undo inserts again, whole, from before-images; their copies are among `unarchive`.
+    #[serde(default)]
+    pub put_back: Vec<PutBack>,
+    /// Live rows that an undo sends back to the archive: the copies they had there return from before-images.
+    #[serde(default)]
+    pub rearchive: Vec<PutBack>,
     /// Importance of rows that stay.
     pub importance: Vec<ImportanceChange>,
     /// Traces that change.
     pub traces: Vec<Trace>,
+    /// Traces that an undo makes again what they were.
+    #[serde(default)]
+    pub traces_back: Vec<StoredTrace>,
+    /// Traces that an undo removes, because there were none before.
+    #[serde(default)]
+    pub drop_traces: Vec<String>,
     /// Chunks that are kept raw.
     pub raw: Vec<RawMemory>,
     /// Fates of chunks.
@@ -218,7 +244,17 @@ pub struct DreamPlan {
 impl DreamPlan {
     /// Whether it changes any memory.
     pub fn changes_memories(&self) -> bool {
-        !(self.leaving.is_empty() && self.inserts.is_empty() && self.importance.is_empty())
+        !(self.leaving.is_empty()
+            && self.inserts.is_empty()
+            && self.importance.is_empty()
+            && self.put_back.is_empty()
+            && self.rearchive.is_empty())
+    }
+
+    /// Whether it writes anything that an undo takes back: memories, their copies in the archive, or traces.
+    pub fn can_be_undone(&self) -> bool {
+        self.changes_memories()
+            || !(self.traces.is_empty() && self.traces_back.is_empty() && self.drop_traces.is_empty())
     }
 }
 

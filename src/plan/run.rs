@@ -52,6 +52,11 @@ impl Phase {
         }
     }
 
+    /// Whether some of it, or all, may be written.
+    pub fn has_written(self) -> bool {
+        matches!(self, Self::Applying | Self::Finished)
+    }
+
     /// Whether a night was killed in it that a later one goes on with.
     pub fn is_unfinished(self) -> bool {
         matches!(self, Self::Planned | Self::Applying)
@@ -88,10 +93,14 @@ pub struct State {
     /// The run that used its replies.
     #[serde(default)]
     pub replies_used_by: Option<RunId>,
+    /// The run that took back what it changed, unless that one was taken back itself.
+    #[serde(default)]
+    pub undone_by: Option<RunId>,
 }
 
 impl State {
-    fn of(phase: Phase, planned_at: DateTime<Utc>) -> Self {
+    /// The state of a run that has come so far.
+    pub(crate) fn of(phase: Phase, planned_at: DateTime<Utc>) -> Self {
         Self {
             phase,
             purpose: Purpose::Night,
@@ -101,6 +110,7 @@ impl State {
             failures: 0,
             why: None,
             replies_used_by: None,
+            undone_by: None,
         }
     }
 }
@@ -239,7 +249,7 @@ impl Run {
         }
         let plan: DreamPlan = serde_json::from_slice(&bytes)
             .map_err(|e| PlanError::Unreadable { path: path.clone(), detail: e.to_string() })?;
-        if plan.format != FORMAT {
+        if !(1..=FORMAT).contains(&plan.format) {
             let detail = format!("format {} is not one this program reads", plan.format);
             return Err(PlanError::Unreadable { path, detail });
         }
@@ -317,6 +327,18 @@ impl Run {
         std::fs::copy(&path, &aside).map_err(|source| StateError::Write { path: aside, source })?;
         let why = Some("its state.json could not be read".to_owned());
         self.write_state(&State { why, ..State::of(Phase::Parked, now) })
+    }
+
+    /// Notes which run took back what this one changed, or that none did after all.
+    ///
+    /// # Errors
+    /// When the run's state cannot be read or written.
+    pub fn set_undone_by(&self, by: Option<&RunId>) -> Result<(), PlanError> {
+        let state = self.state()?;
+        if state.undone_by.as_ref() == by {
+            return Ok(());
+        }
+        self.write_state(&State { undone_by: by.cloned(), ..state })
     }
 
     /// Whether the plan is young enough to be started.

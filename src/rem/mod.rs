@@ -83,8 +83,8 @@ pub async fn reconcile(
         rem.waiting = open.iter().map(|row| row.id.clone()).collect();
         return Ok(rem);
     }
-    settle_recaptured(&open, compressed, known, &may_leave, &mut rem);
-    settle_exact_duplicates(&open, known, &places, &may_leave, &mut rem);
+    settle_recaptured(&open, compressed, known, judged, &may_leave, &mut rem);
+    settle_exact_duplicates(&open, known, &places, judged, &may_leave, &mut rem);
     let new = take_up(&open, compressed, &places, &mut rem);
     let vectors = vectors_of(night, &rem.claims, &new, compressed).await?;
     let new: Vec<usize> = new.into_iter().filter(|index| vectors.contains_key(index)).collect();
@@ -182,11 +182,13 @@ pub fn unreconciled(known: &Remembered) -> Vec<&Memory> {
     rows
 }
 
-/// A row whose text an archived, superseded memory had goes the way that one went, unless the user said it tonight.
+/// A row whose text an archived, superseded memory had goes the way that one went, unless the user said it tonight, or
+/// somebody took that back.
 fn settle_recaptured(
     open: &[&Memory],
     compressed: &Compressed,
     known: &Remembered,
+    judged: &HashSet<JudgedPair>,
     may_leave: &BTreeMap<String, usize>,
     rem: &mut Reconciliation,
 ) {
@@ -208,11 +210,17 @@ fn settle_recaptured(
         let Some(successor) = known.live_successor(old) else { continue };
         let left = leaving.entry(&row.partition.agent).or_default();
         let room = *left < may_leave.get(&row.partition.agent).copied().unwrap_or(0);
-        if successor != row.id && room && !said_again(&row.text) {
+        let apart = known.rows.get(successor).is_some_and(|other| are_apart(&row.text, &other.text, judged));
+        if successor != row.id && room && !apart && !said_again(&row.text) {
             *left += 1;
             rem.recaptured.push(Recaptured { id: row.id.clone(), successor: successor.to_owned() });
         }
     }
+}
+
+/// Whether the pair is settled already: two rows with the same words, too, once somebody took it back that they became one.
+fn are_apart(one: &str, other: &str, judged: &HashSet<JudgedPair>) -> bool {
+    judged.contains(&JudgedPair::of(&text_digest(one), &text_digest(other)))
 }
 
 /// Rows with the same words: one stays, without asking anybody.
@@ -220,6 +228,7 @@ fn settle_exact_duplicates(
     open: &[&Memory],
     known: &Remembered,
     places: &HashMap<String, usize>,
+    judged: &HashSet<JudgedPair>,
     may_leave: &BTreeMap<String, usize>,
     rem: &mut Reconciliation,
 ) {
@@ -234,7 +243,10 @@ fn settle_exact_duplicates(
         if rem.resolutions.is_taken(index) {
             continue;
         }
-        let stays = |other: &&usize| **other != index && rem.resolutions.may_keep(**other);
+        let stays = |other: &&usize| {
+            let apart = are_apart(&row.text, &rem.claims[**other].text, judged);
+            **other != index && !apart && rem.resolutions.may_keep(**other)
+        };
         if let Some(twin) = twins.iter().find(stays).copied() {
             let reason = "the same words".to_owned();
             settle_by_rule(index, twin, 1.0, reason, may_leave, rem);

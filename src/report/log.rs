@@ -13,6 +13,10 @@ where
     Tz::Offset: std::fmt::Display,
 {
     let mut log = format!("# Dream log {}\n\n", started.format("%Y-%m-%d %H:%M"));
+    if let Some(undone) = &report.undone {
+        super::undone::log(&mut log, undone, report, &started.format("%Y-%m-%d %H:%M:%S %Z").to_string());
+        return log;
+    }
     opening(&mut log, report);
     questions(&mut log, report);
     created(&mut log, &report.created);
@@ -354,7 +358,7 @@ fn sources(sources: &[String]) -> String {
 
 /// Text of a memory or an episode in a list item: on one line, and without anything that would load a page, start
 /// code or open HTML where the log is rendered. Other markup stays, since people also read the log as plain text.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     joined.replace('\\', "\\\\").replace('<', "\\<").replace('`', "\\`").replace("](", "]\\(")
 }

@@ -35,7 +35,7 @@ pub struct Leaving {
     pub at: i64,
 }
 
-fn schema(dim: usize) -> SchemaRef {
+pub(super) fn schema(dim: usize) -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("id", DataType::Utf8, false),
         Field::new("text", DataType::Utf8, false),
@@ -224,7 +224,7 @@ impl Store {
 }
 
 /// Which run archived which id.
-async fn runs(view: &View) -> Result<HashMap<String, String>, StoreError> {
+pub(super) async fn runs(view: &View) -> Result<HashMap<String, String>, StoreError> {
     let batch = view.scan(&["id", "run"]).await?;
     let columns = || Ok((rows::strings(&batch, "id")?, rows::strings(&batch, "run")?));
     let (id, run) = columns().map_err(unreadable(view.name))?;
@@ -233,7 +233,7 @@ async fn runs(view: &View) -> Result<HashMap<String, String>, StoreError> {
     Ok(pairs.collect())
 }
 
-fn archived(batch: &RecordBatch, default_agent: &str) -> Result<Vec<Archived>, ArrowError> {
+pub(super) fn archived(batch: &RecordBatch, default_agent: &str) -> Result<Vec<Archived>, ArrowError> {
     let columns = Columns::of(batch, Ownerless::Defaults)?;
     let reason = rows::strings(batch, "reason")?;
     let successor = rows::strings(batch, "successor")?;
@@ -254,7 +254,7 @@ fn archived(batch: &RecordBatch, default_agent: &str) -> Result<Vec<Archived>, A
 
 /// The reason's word back to the reason. Only we write the column.
 fn departure(word: Option<&str>) -> Departure {
-    [Departure::Superseded, Departure::Duplicate]
+    [Departure::Superseded, Departure::Duplicate, Departure::Undone]
         .into_iter()
         .find(|reason| Some(reason.as_str()) == word)
         .unwrap_or(Departure::Faded)

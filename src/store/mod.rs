@@ -9,6 +9,7 @@ mod lance;
 mod memories;
 mod neighbours;
 mod new_row;
+mod put_back;
 mod raw;
 mod rows;
 mod snapshot;
@@ -22,8 +23,9 @@ pub use lance::{Created, Store};
 pub use memories::Rows;
 pub use neighbours::{Neighbour, Query};
 pub use new_row::{Inherit, NewRow};
-pub use snapshot::{Before, Image, Touched, read_before};
-pub use traces::Traces;
+pub use put_back::Imaged;
+pub use snapshot::{Before, Image, Images, Touched, has_images, read_before, read_images};
+pub use traces::{StoredTrace, Traces};
 
 /// What caused an error: LanceDB, Arrow, or the file system.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;

@@ -17,14 +17,15 @@ use sha2::{Digest, Sha256};
 
 use super::lance::Store;
 use super::memories::addresses_of;
-use super::rows;
+use super::rows::{self, Columns, Ownerless, Reading};
 use super::table::View;
-use super::{Cause, MEMORIES, StoreError};
-use crate::memory::{Trace, text_digest};
+use super::traces::StoredTrace;
+use super::{Cause, MEMORIES, StoreError, archive};
+use crate::memory::{Archived, Memory, Trace, text_digest};
 
 const FOLDER: &str = "before";
-const ROWS: &str = "memories.arrow";
-const ARCHIVED: &str = "archive.arrow";
+pub(super) const ROWS: &str = "memories.arrow";
+pub(super) const ARCHIVED: &str = "archive.arrow";
 const TRACES: &str = "traces.json";
 /// Written last: where it is, the snapshot is complete.
 const DIGESTS: &str = "digests.json";
@@ -62,6 +63,25 @@ pub struct Before {
     pub traces: Vec<Trace>,
 }
 
+/// What a snapshot holds, as an undo needs it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Images {
+    /// Rows of `memories` by id and text.
+    pub rows: BTreeMap<(String, String), Memory>,
+    /// Rows of the archive by id.
+    pub archived: BTreeMap<String, Archived>,
+    /// Traces by id, to the last byte.
+    pub traces: BTreeMap<String, StoredTrace>,
+}
+
+/// A trace as `traces.json` holds it: as the table did, or the bare document of older snapshots.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TraceImage {
+    Stored(StoredTrace),
+    Bare(Box<Trace>),
+}
+
 /// Bytes' digests by file name, and the digest of every row's text by id.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Digests {
@@ -86,7 +106,7 @@ impl Store {
             Some(view) => view.take(&addresses_of(&view, touched.archived).await?, true).await?,
             None => RecordBatch::new_empty(std::sync::Arc::new(Schema::empty())),
         };
-        let mut traces: Vec<Trace> = self.traces().await?.traces.into_values().collect();
+        let mut traces = self.stored_traces().await?;
         let wanted: HashSet<&String> = touched.traces.iter().collect();
         traces.retain(|trace| wanted.contains(&trace.id));
         traces.sort_by(|a, b| a.id.cmp(&b.id));
@@ -111,35 +131,100 @@ impl Store {
     }
 }
 
+/// Whether a run's folder holds a complete snapshot: a pruned one is gone.
+pub fn has_images(run_folder: &Path) -> bool {
+    run_folder.join(FOLDER).join(DIGESTS).exists()
+}
+
 /// Reads back what [`Store::before_images`] wrote to a run's folder.
 ///
 /// # Errors
 /// When it is incomplete or unreadable, and when a file is not the one that was written.
 pub fn read_before(run_folder: &Path) -> Result<Before, StoreError> {
-    let folder = run_folder.join(FOLDER);
-    let digests: Digests = {
-        let path = folder.join(DIGESTS);
-        let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
-        serde_json::from_slice(&bytes).map_err(|error| failed(&path, error))?
-    };
-    let verified = |name: &str| -> Result<(PathBuf, Vec<u8>), StoreError> {
-        let path = folder.join(name);
-        let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
-        if digests.files.get(name) != Some(&hex_digest(&bytes)) {
-            return Err(StoreError::SnapshotChanged { path });
-        }
-        Ok((path, bytes))
-    };
+    let snapshot = Snapshot::open(run_folder)?;
     let rows = |name: &str| -> Result<Vec<Image>, StoreError> {
-        let (path, bytes) = verified(name)?;
-        from_file(bytes).and_then(|batch| images(&batch)).map_err(|error| failed(&path, error))
+        let (path, batch) = snapshot.batch(name)?;
+        images(&batch).map_err(|error| failed(&path, error))
     };
-    let (path, bytes) = verified(TRACES)?;
-    let traces = serde_json::from_slice(&bytes).map_err(|error| failed(&path, error))?;
+    let traces = snapshot.traces()?.iter().filter_map(StoredTrace::read).collect();
     Ok(Before { memories: rows(ROWS)?, archived: rows(ARCHIVED)?, traces })
 }
 
-fn failed(path: &Path, error: impl Into<Cause>) -> StoreError {
+/// Reads what an undo needs of a run's snapshot. Rows of a table without agents are `default_agent`'s.
+///
+/// # Errors
+/// As [`read_before`].
+pub fn read_images(run_folder: &Path, default_agent: &str) -> Result<Images, StoreError> {
+    let snapshot = Snapshot::open(run_folder)?;
+    let (path, rows) = snapshot.batch(ROWS)?;
+    let memories = memories(&rows, default_agent).map_err(|error| failed(&path, error))?;
+    let (path, rows) = snapshot.batch(ARCHIVED)?;
+    let archived = match rows.num_columns() {
+        0 => Vec::new(),
+        _ => archive::archived(&rows, default_agent).map_err(|error| failed(&path, error))?,
+    };
+    Ok(Images {
+        rows: memories.into_iter().map(|row| ((row.id.clone(), row.text.clone()), row)).collect(),
+        archived: archived.into_iter().map(|copy| (copy.memory.id.clone(), copy)).collect(),
+        traces: snapshot.traces()?.into_iter().map(|trace| (trace.id.clone(), trace)).collect(),
+    })
+}
+
+/// A complete snapshot. Every file is checked against the digest taken when it was written.
+pub(super) struct Snapshot {
+    folder: PathBuf,
+    digests: Digests,
+}
+
+impl Snapshot {
+    pub(super) fn open(run_folder: &Path) -> Result<Self, StoreError> {
+        let folder = run_folder.join(FOLDER);
+        let path = folder.join(DIGESTS);
+        let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
+        let digests = serde_json::from_slice(&bytes).map_err(|error| failed(&path, error))?;
+        Ok(Self { folder, digests })
+    }
+
+    fn verified(&self, name: &str) -> Result<(PathBuf, Vec<u8>), StoreError> {
+        let path = self.folder.join(name);
+        let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
+        if self.digests.files.get(name) != Some(&hex_digest(&bytes)) {
+            return Err(StoreError::SnapshotChanged { path });
+        }
+        Ok((path, bytes))
+    }
+
+    /// The rows of a file, every column, with the file's path for errors.
+    pub(super) fn batch(&self, name: &str) -> Result<(PathBuf, RecordBatch), StoreError> {
+        let (path, bytes) = self.verified(name)?;
+        let batch = from_file(bytes).map_err(|error| failed(&path, error))?;
+        Ok((path, batch))
+    }
+
+    fn traces(&self) -> Result<Vec<StoredTrace>, StoreError> {
+        let (path, bytes) = self.verified(TRACES)?;
+        let images: Vec<TraceImage> = serde_json::from_slice(&bytes).map_err(|error| failed(&path, error))?;
+        let stored = images.into_iter().map(|image| match image {
+            TraceImage::Stored(stored) => Ok(stored),
+            TraceImage::Bare(trace) => StoredTrace::of(&trace),
+        });
+        stored.collect::<Result<_, _>>().map_err(|error| failed(&path, error))
+    }
+}
+
+fn memories(batch: &RecordBatch, default_agent: &str) -> Result<Vec<Memory>, ArrowError> {
+    if batch.num_columns() == 0 {
+        return Ok(Vec::new());
+    }
+    let columns = Columns::of(batch, Ownerless::Defaults)?;
+    let memory = |row| match columns.read(row, default_agent) {
+        Reading::Memory(memory) => Some(memory),
+        _ => None,
+    };
+    Ok((0..batch.num_rows()).filter_map(memory).collect())
+}
+
+pub(super) fn failed(path: &Path, error: impl Into<Cause>) -> StoreError {
     StoreError::Snapshot { path: path.to_path_buf(), source: error.into() }
 }
 

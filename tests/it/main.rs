@@ -18,6 +18,7 @@ mod ollama;
 mod plan;
 mod readme;
 mod store;
+mod undo;
 mod units;
 mod vanished;
 mod why;

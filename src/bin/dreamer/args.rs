@@ -92,6 +92,23 @@ pub(crate) enum Other {
         /// The memory's id, or the beginning of it
         id: String,
     },
+    /// Take back what a run changed, and all later runs, the newest first; shown before it starts
+    Rollback(Rollback),
+    /// Take one merge back: its originals stand in its place
+    Unmerge {
+        /// The id of the merge, live or archived, or the beginning of it
+        id: String,
+    },
+    /// Take an archived episode up again: the next night distils it anew
+    Redream {
+        /// Its name in episodes/archive or among the episodes, or a path there
+        file: String,
+    },
+    /// Look at what runs changed and until when they can be taken back
+    Snapshots {
+        #[command(subcommand)]
+        look: Snapshots,
+    },
     /// Send the operator an alert, to try the way it takes or from a script
     Alert {
         /// What it says
@@ -106,6 +123,41 @@ pub(crate) enum Other {
     },
     /// Print every setting that counts and where it comes from
     Config {
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Which run to take back, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Rollback {
+    /// The run's id, as `dreamer snapshots list` names it
+    pub(crate) run: String,
+    /// Do it without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Only show what would be taken back
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The ways to look at runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Snapshots {
+    /// List the runs, oldest first: when, what, rows that came (+), went (-) and changed importance (~)
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a run changed, row by row
+    Show {
+        /// The run's id
+        run: String,
         /// As one JSON object
         #[arg(long)]
         json: bool,

@@ -9,6 +9,8 @@ mod night;
 mod output;
 mod restore;
 mod search;
+mod snapshots;
+mod undo;
 mod why;
 
 use std::process::ExitCode;
@@ -60,6 +62,10 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
         Some(Other::Why { id, json }) => why::tell(&config, &id, json).await,
         Some(Other::Restore { id }) => restore::bring_back(&config, &id).await,
+        Some(Other::Rollback(asked)) => undo::rollback(&config, &asked).await,
+        Some(Other::Unmerge { id }) => undo::unmerge(&config, &id).await,
+        Some(Other::Redream { file }) => undo::redream(&config, &file).await,
+        Some(Other::Snapshots { look }) => snapshots::look(&config, &look),
         Some(Other::Config { json }) => show_config(&config, settings, json),
     }
 }
