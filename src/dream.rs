@@ -294,8 +294,8 @@ async fn think(
     plan.report.cost = spent(models);
     if replies.used_again() > 0 {
         plan.report.warnings.push(format!(
-            "{} replies that an interrupted run or a dry run had paid for were used: nothing was asked twice",
-            replies.used_again()
+            "{} used that an interrupted run or a dry run had paid for: nothing was asked twice",
+            counted(replies.used_again() as usize, "reply")
         ));
     }
     Ok(plan)
