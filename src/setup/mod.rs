@@ -111,11 +111,7 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
     let choices = choices(layers, example);
     let layers = with_choices(layers, &choices);
     let (config, _) = Config::resolve(&layers)?;
-    let table = match Store::open(&config.lancedb_uri).await {
-        Ok(store) => Some(store),
-        Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
+    let table = table_of(&config).await?;
     let open = config.check_night().err();
     let length = match (&table, &open) {
         (Some(table), _) => Some(table.dim()),
@@ -149,6 +145,15 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
         other => other.to_string(),
     });
     Ok(report)
+}
+
+/// The table, where there is one.
+async fn table_of(config: &Config) -> Result<Option<Store>, StoreError> {
+    match Store::open(&config.lancedb_uri).await {
+        Ok(store) => Ok(Some(store)),
+        Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// How long the embedding model's vectors are: as set, else what is known of it, else what its server says.
