@@ -472,7 +472,11 @@ mod tests {
         assert!(error.to_string().contains("gateway") && error.exit_code() == 78, "{error}");
         assert!(!outside.exists() && !dir.path().join("home").exists());
 
-        let builtin = [("DREAMER_EMBEDDING_PROVIDER", "builtin"), ("DREAMER_BUILTIN_MODEL", "lexical")];
+        let builtin = [
+            ("DREAMER_EMBEDDING_PROVIDER", "builtin"),
+            ("DREAMER_BUILTIN_MODEL", "lexical"),
+            ("DREAMER_LLM_PROVIDER", "extractive"),
+        ];
         setup(&layers(dir.path(), &builtin), Example::No, now()).await.unwrap();
         let store = Store::open(dir.path().join("home/lancedb").to_str().unwrap()).await.unwrap();
         let memory = Memory {

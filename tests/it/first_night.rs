@@ -131,10 +131,16 @@ async fn two_thousand_old_rows_are_taken_in_within_the_budget_and_the_rest_follo
     assert_eq!(texts.len(), live.len());
     assert!(first.settled_by_rules >= 50, "{}", first.settled_by_rules);
     let wait = waiting(&home).await;
-    // Those beyond what a night takes up are material for the next; open conflicts are not.
+    // Those beyond what a night takes up are material for the next, but for a few that left with their twins; open
+    // conflicts are not.
     let beyond = |trace: &&Trace| trace.reconciled == Reconciled::Waiting && live.contains_key(&trace.id);
     let stored = home.store().await.traces().await.unwrap().traces;
-    assert_eq!(stored.values().filter(beyond).count(), first.waiting.rows);
+    let beyond = stored.values().filter(beyond).count();
+    assert!(
+        (first.waiting.rows - 50..=first.waiting.rows).contains(&beyond),
+        "{beyond} {}",
+        first.waiting.rows
+    );
     assert!(wait.len() >= 1600 && first.waiting.rows >= 1600, "{} {}", wait.len(), first.waiting.rows);
     let newest: Vec<&Memory> = old.iter().rev().filter(|row| live.contains_key(&row.id)).take(100).collect();
     let open = newest.iter().filter(|row| wait.contains(&row.id)).count();
