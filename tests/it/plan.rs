@@ -192,7 +192,7 @@ async fn a_duplicate_stays_when_the_row_that_carries_it_says_something_else_by_t
     assert!(home.plan(&run).leaving.iter().any(|leaving| leaving.id == "lamp-2"));
     edit(&home, "lamp-1", "text", "'The user bought a clock.'").await;
     let (_, warnings) = log_of(&home, &run, 20).await;
-    assert!(warnings.iter().any(|w| w.contains("what was to carry their content")), "{warnings:?}");
+    assert!(warnings.iter().any(|w| w.contains("what was to carry the content")), "{warnings:?}");
     let live = home.texts().await;
     assert!(live.contains(&"The user bought a brass lamp.".into()), "{live:?}");
     assert!(!home.archived().await.contains(&"lamp-2".into()));
