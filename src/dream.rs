@@ -18,6 +18,7 @@ use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
 use crate::plan::build::{self, build};
+use crate::plan::events::events;
 use crate::plan::run::last_finished;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
 use crate::privacy::Privacy;
@@ -27,6 +28,7 @@ use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
+use crate::state::audit::Audit;
 use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
@@ -402,6 +404,7 @@ async fn carry_out(
     }
     run.enter(Phase::Applying, now)?;
     let applied = execute(&plan, store, config).await?;
+    Audit::append(&config.home, &events(&plan, &applied))?;
     let mut report = plan.report;
     take_in(&mut report, applied);
     report.elapsed_ms = report.elapsed_ms.max(millis(started));

@@ -10,6 +10,7 @@ use crate::restore::RestoreError;
 use crate::setup::SetupError;
 use crate::state::StateError;
 use crate::store::StoreError;
+use crate::why::WhyError;
 
 /// What ends a run early.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum Error {
     /// A memory could not be brought back.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// Nothing is known of a memory that somebody asked about.
+    #[error(transparent)]
+    Why(#[from] WhyError),
     /// A session could not be ended, or its episode is not there.
     #[error(transparent)]
     Flush(#[from] FlushError),

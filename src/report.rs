@@ -70,6 +70,9 @@ pub struct Created {
     pub memory: Shown,
     /// `model`, `verbatim` or `extractive`.
     pub worded_by: String,
+    /// Digest of the prompt that led to it; none where no model was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// A known memory that was said again, or came back.
@@ -85,6 +88,9 @@ pub struct Strengthened {
     pub similarity: f32,
     /// Whether it had faded and came back.
     pub revived: bool,
+    /// Digest of the prompt that led to it; none where no model was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// A merge, a consolidation, or a duplicate that left.
@@ -100,6 +106,12 @@ pub struct Joined {
     pub similarity: f32,
     /// The judge's reason.
     pub reason: String,
+    /// Whether the gateway had only captured again what was superseded before.
+    #[serde(default)]
+    pub recaptured: bool,
+    /// Digest of the prompt that led to it; none where no model was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// A pair that was kept, both.

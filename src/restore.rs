@@ -1,11 +1,12 @@
 //! `dreamer restore`: one memory from the archive back among the living, whole, with its vector and the columns Dreamer
 //! does not know. A person's decision, so it is not questioned; what would overwrite something is refused.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::memory::{Archived, Departure, Memory, Reconciled, Trace, text_digest};
+use crate::state::audit::{Event, Kind, Subject};
 use crate::state::lock::Lock;
 use crate::store::{Inherit, NewRow, Store};
 
@@ -75,6 +76,19 @@ pub struct Restored {
     pub run: String,
     /// The living memory that still carries its content, if it had been superseded.
     pub successor: Option<Memory>,
+}
+
+impl Restored {
+    /// What the audit keeps of it.
+    pub fn event(&self, at: DateTime<Utc>) -> Event {
+        Event {
+            agent: self.memory.partition.agent.clone(),
+            after: vec![Subject::of(&self.memory.id, &self.memory.text)],
+            importance: Some(self.memory.importance),
+            of: Some(self.run.clone()),
+            ..Event::new(RUN, at, Kind::Restored)
+        }
+    }
 }
 
 /// Brings back the archived memory whose id is `id` or begins so. Takes the run lock. `today` is the day its clock of

@@ -234,7 +234,7 @@ mod tests {
             said_on: "2026-03-10".parse().unwrap(),
             sources: vec![],
         };
-        Created { memory, worded_by: "model".into() }
+        Created { memory, worded_by: "model".into(), prompt: None }
     }
 
     fn signal(observation: &Observation, kind: &Kind) -> Signal {

@@ -178,5 +178,11 @@ async fn ask(
         }
         _ => NoDrafts::Failed(crate::error::chain(&error)),
     })?;
-    distil::parse(&privacy.restore(&reply.text), clusters, most).map_err(NoDrafts::Unreadable)
+    let mut distilled =
+        distil::parse(&privacy.restore(&reply.text), clusters, most).map_err(NoDrafts::Unreadable)?;
+    let digest = prompt.digest();
+    for draft in distilled.iter_mut().flat_map(|distilled| &mut distilled.drafts) {
+        draft.prompt = Some(digest.clone());
+    }
+    Ok(distilled)
 }

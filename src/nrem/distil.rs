@@ -257,6 +257,7 @@ fn into_draft(answer: Answer, chunks: Vec<Chunk>) -> MemoryDraft {
         },
         origin: Origin::Model,
         reason: answer.reason,
+        prompt: None,
         chunks,
     }
 }

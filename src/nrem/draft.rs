@@ -65,6 +65,8 @@ pub struct MemoryDraft {
     pub origin: Origin,
     /// Why the distiller thinks so.
     pub reason: String,
+    /// Digest of the prompt it answers; none where no model was asked.
+    pub prompt: Option<String>,
     /// The chunks it rests on, oldest first; never empty, all of one agent.
     pub chunks: Vec<Chunk>,
 }
@@ -247,6 +249,7 @@ pub(crate) mod tests {
             decision: Decision::Keep,
             origin: Origin::Model,
             reason: String::new(),
+            prompt: None,
             chunks,
         }
     }

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::language::counted;
 use crate::memory::{Memory, Reconciled, Trace, text_digest};
+use crate::memory_archive;
 use crate::state::calibrations::Calibrations;
 use crate::state::journal::{ChunkRecord, Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
@@ -27,6 +28,10 @@ pub struct Applied {
     pub notes: Vec<String>,
     /// New rows that were not inserted.
     pub dropped: HashSet<String>,
+    /// Rows and drafts that are in the archive now because this plan put them there.
+    pub archived: HashSet<String>,
+    /// Rows whose importance was not changed.
+    pub kept_importance: HashSet<String>,
     /// Chunks that are held back again, by the fate they would have had.
     pub held_back: BTreeMap<Fate, usize>,
     /// Names of episodes that were to move and stay.
@@ -41,6 +46,7 @@ pub struct Applied {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    Copy,
     Archive,
     ArchiveDrafts,
     Traces,
@@ -49,6 +55,7 @@ pub enum Step {
     Insert,
     Delete,
     Unarchive,
+    Settle,
     Journal,
     Judged,
     Ledger,
@@ -59,7 +66,8 @@ pub enum Step {
 
 impl Step {
     /// Every step.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
+        Self::Copy,
         Self::Archive,
         Self::ArchiveDrafts,
         Self::Traces,
@@ -68,6 +76,7 @@ impl Step {
         Self::Insert,
         Self::Delete,
         Self::Unarchive,
+        Self::Settle,
         Self::Journal,
         Self::Judged,
         Self::Ledger,
@@ -92,7 +101,7 @@ pub async fn store_before_images(plan: &DreamPlan, store: &Store, folder: &Path)
 
 /// Executes a plan. Doing it twice, or again after it was killed half-way, ends in the same state.
 ///
-/// Order: archive, traces and raw memories, then `memories` (importance, inserts, deletes), then our own files, then the
+/// Order: readable copies, archive, traces and raw memories, then `memories` (importance, inserts, deletes), then our own files, then the
 /// episodes. A row is never gone before its copy in the archive and its successor are durable.
 ///
 /// # Errors
@@ -164,6 +173,7 @@ impl Applying<'_> {
     async fn take(&mut self, step: Step) -> Result<(), Error> {
         let (plan, store, state) = (self.plan, self.store, self.config.state_dir());
         match step {
+            Step::Copy => memory_archive::copy(plan, store, self.config).await?,
             Step::Archive => {
                 store.archive(&plan.leaving).await?;
             }
@@ -187,6 +197,7 @@ impl Applying<'_> {
                     plan.unarchive.iter().filter(|id| !dropped.contains(*id)).cloned().collect();
                 store.unarchive(&back).await?;
             }
+            Step::Settle => self.settle_copies().await?,
             Step::Journal => self.write_journal().await?,
             Step::Judged => JudgedPair::append(&state, &plan.judged)?,
             Step::Ledger => write_ledger(plan, &state)?,
@@ -229,6 +240,8 @@ impl Applying<'_> {
         });
         let changes: Vec<_> = ours.iter().map(|c| (c.id.clone(), c.to, c.text.clone())).collect();
         let outcome = self.store.set_importance(&changes).await?;
+        let kept = theirs.iter().map(|change| &change.id).chain(&outcome.changed).chain(&outcome.gone);
+        self.applied.kept_importance = kept.cloned().collect();
         self.note(outcome.changed.len(), "edited meanwhile: importance kept");
         self.note(outcome.gone.len(), "deleted meanwhile");
         self.note(theirs.len(), "given another importance meanwhile: kept");
@@ -297,6 +310,24 @@ impl Applying<'_> {
         );
         back.extend(uncarried);
         store.unarchive(&back).await?;
+        Ok(())
+    }
+
+    /// Notes what is in the archive for good, and takes the readable copies of all else away again.
+    async fn settle_copies(&mut self) -> Result<(), Error> {
+        let plan = self.plan;
+        let drafts = plan.merged_drafts.iter().map(|merged| &merged.leaving);
+        let leaving: Vec<&Leaving> = plan.leaving.iter().chain(drafts).collect();
+        if leaving.is_empty() {
+            return Ok(());
+        }
+        let archived = self.store.archived_all(&self.config.agent).await?;
+        let runs: HashMap<String, String> = archived.into_iter().map(|a| (a.memory.id, a.run)).collect();
+        let left = leaving.into_iter().filter(|leaving| runs.get(&leaving.id) == Some(&leaving.run));
+        let left: HashSet<String> = left.map(|leaving| leaving.id.clone()).collect();
+        let folder = self.config.memory_archive_dir();
+        memory_archive::retain(&folder, plan.run.as_str(), |copy| left.contains(copy.id()))?;
+        self.applied.archived = left;
         Ok(())
     }
 

@@ -8,8 +8,8 @@ mod show;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::dream::Night;
-use crate::memory::{Departure, Memory, Partition, Reconciled};
-use crate::nrem::draft::{MemoryDraft, Origin};
+use crate::memory::{Departure, Memory, Partition, Reconciled, text_digest};
+use crate::nrem::draft::MemoryDraft;
 use crate::nrem::select::Material;
 use crate::nrem::{Compressed, NewDraft};
 use crate::plan::{DreamPlan, FORMAT, MergedDraft, ReviewItem, id_of_new, id_of_successor};
@@ -18,11 +18,12 @@ use crate::rem::conflict::{Claim, Relation};
 use crate::rem::resolution::Resolution;
 use crate::remembered::Remembered;
 use crate::report::{Created, DreamReport, Joined, Kept, RemCounts, Status, Strengthened};
+use crate::state::audit::{Subject, input_digest};
 use crate::state::journal::{Fate, Journal};
 use crate::store::{Inherit, Leaving, NewRow};
 
 use super::traces::{Recalls, Traces};
-use show::place;
+use show::{Verdict, place, worded_by};
 
 /// Everything the plan is built from.
 pub struct Found<'a> {
@@ -148,17 +149,25 @@ impl<'a> Building<'a> {
                 after,
                 similarity: 1.0,
                 reason,
+                recaptured: true,
+                prompt: None,
             });
         }
         let list = &self.found.rem.resolutions.list;
         for resolution in list {
             self.count(resolution);
             match resolution {
-                Resolution::Merge { relation, new, old, texts, similarity, reason } => {
-                    self.merge(*relation, *new, *old, texts, similarity.0, reason);
+                Resolution::Merge { relation, new, old, texts, similarity, reason, prompt } => {
+                    self.merge(
+                        *relation,
+                        *new,
+                        *old,
+                        texts,
+                        Verdict { similarity: similarity.0, reason, prompt },
+                    );
                 }
-                Resolution::Duplicate { keep, drop, similarity, reason } => {
-                    self.settle_duplicate(*keep, *drop, similarity.0, reason);
+                Resolution::Duplicate { keep, drop, similarity, reason, prompt } => {
+                    self.settle_duplicate(*keep, *drop, Verdict { similarity: similarity.0, reason, prompt });
                 }
                 Resolution::KeepBoth { new, old, similarity, reason, veto } => {
                     if let Some(veto) = veto {
@@ -197,15 +206,7 @@ impl<'a> Building<'a> {
         rem.conflicts += usize::from(!unrelated);
     }
 
-    fn merge(
-        &mut self,
-        relation: Relation,
-        new: usize,
-        old: usize,
-        texts: &[String],
-        similarity: f32,
-        reason: &str,
-    ) {
+    fn merge(&mut self, relation: Relation, new: usize, old: usize, texts: &[String], verdict: Verdict<'_>) {
         self.consumed.extend([new, old]);
         let (one, other) = (self.claim(new), self.claim(old));
         let (newer, older) = if one.said_at >= other.said_at { (one, other) } else { (other, one) };
@@ -246,13 +247,7 @@ impl<'a> Building<'a> {
                 Some(draft) => self.archive_draft(draft, claim, successor.clone(), &only_if),
             }
         }
-        self.plan.report.joined.push(Joined {
-            relation: relation.as_str().to_owned(),
-            before,
-            after,
-            similarity,
-            reason: reason.to_owned(),
-        });
+        self.plan.report.joined.push(verdict.joined(relation.as_str(), before, after));
     }
 
     fn archive_draft(
@@ -278,18 +273,19 @@ impl<'a> Building<'a> {
             inherit: Inherit::Nothing,
             only_if: only_if.to_vec(),
         };
-        self.plan.merged_drafts.push(MergedDraft { row, leaving });
+        let (worded_by, prompt) = (worded_by(draft.draft.origin).to_owned(), draft.draft.prompt.clone());
+        self.plan.merged_drafts.push(MergedDraft { row, leaving, worded_by, prompt });
         self.refate(&draft.draft, Fate::Merged, "went into a merge");
     }
 
-    fn settle_duplicate(&mut self, keep: usize, drop: usize, similarity: f32, reason: &str) {
+    fn settle_duplicate(&mut self, keep: usize, drop: usize, verdict: Verdict<'_>) {
         self.consumed.insert(drop);
         let (kept, dropped) = (self.claim(keep), self.claim(drop));
         let before = vec![self.shown_claim(dropped)];
         let after = vec![self.shown_claim(kept)];
         match self.draft(drop) {
             Some(draft) => {
-                self.said_again.push((kept.id.clone(), &draft.draft, similarity));
+                self.said_again.push((kept.id.clone(), &draft.draft, verdict.similarity));
                 self.refate(&draft.draft, Fate::Reinforced, "known already");
                 return;
             }
@@ -298,14 +294,7 @@ impl<'a> Building<'a> {
                 self.traces.inherit_from_duplicate(&kept.id, &dropped.id);
             }
         }
-        let reason = reason.to_owned();
-        self.plan.report.joined.push(Joined {
-            relation: "duplicate".into(),
-            before,
-            after,
-            similarity,
-            reason,
-        });
+        self.plan.report.joined.push(verdict.joined("duplicate", before, after));
     }
 
     /// Drafts that no resolution took become rows.
@@ -325,13 +314,12 @@ impl<'a> Building<'a> {
             } else if self.found.rem.resolutions.waiting.contains(&index) {
                 trace.reconciled = Reconciled::Open;
             }
-            let worded_by = match new.draft.origin {
-                Origin::Model => "model",
-                Origin::Verbatim => "verbatim",
-                Origin::Extractive => "extractive",
-            };
             let shown = self.shown(&memory, &trace);
-            self.plan.report.created.push(Created { memory: shown, worded_by: worded_by.to_owned() });
+            self.plan.report.created.push(Created {
+                memory: shown,
+                worded_by: worded_by(new.draft.origin).to_owned(),
+                prompt: new.draft.prompt.clone(),
+            });
             self.traces.put(trace);
             let (vector, inherit) = (new.vector.clone(), Inherit::Nothing);
             self.plan.inserts.push(NewRow { memory, vector, inherit, only_if: vec![] });
@@ -374,6 +362,7 @@ impl<'a> Building<'a> {
                 sources,
                 similarity,
                 revived: false,
+                prompt: draft.prompt.clone(),
             });
         }
     }
@@ -412,6 +401,7 @@ impl<'a> Building<'a> {
                 sources: again.draft.chunks.iter().map(place).collect(),
                 similarity: again.similarity.0,
                 revived: true,
+                prompt: again.draft.prompt.clone(),
             });
         }
     }
@@ -467,7 +457,10 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         limit: compressed.exhausted.clone().or_else(|| rem.exhausted.clone()),
         ..DreamReport::default()
     };
-    report.first_seen = found.known.rows.keys().filter(|id| !found.known.traces.contains_key(*id)).count();
+    let rows = found.known.rows.values();
+    let new = rows.clone().filter(|row| !found.known.traces.contains_key(&row.id));
+    let first_seen: Vec<Subject> = new.map(|row| Subject::of(&row.id, &row.text)).collect();
+    report.first_seen = first_seen.len();
     report.waiting.rows = rem.waiting.len();
     report.waiting.merging = rem.resolutions.over_budget;
     report.waiting.days = material.days_waiting.len();
@@ -478,6 +471,11 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         run: night.run.clone(),
         planned_at: night.now,
         home: night.config.home.clone(),
+        input: input_digest(
+            material.chunks.iter().map(|chunk| chunk.digest.clone()),
+            rows.map(|row| text_digest(&row.text)),
+        ),
+        first_seen,
         report,
         ..DreamPlan::default()
     }

@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod build;
+pub mod events;
 pub mod run;
 pub mod traces;
 
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use crate::memory::{RawMemory, Trace};
 use crate::report::DreamReport;
 use crate::state::StateError;
+use crate::state::audit::Subject;
 use crate::state::calibrations::Calibrated;
 use crate::state::journal::{ChunkRecord, JudgedPair};
 use crate::store::{Leaving, NewRow};
@@ -89,6 +91,12 @@ pub struct MergedDraft {
     pub row: NewRow,
     /// Where it went.
     pub leaving: Leaving,
+    /// `model`, `verbatim` or `extractive`.
+    #[serde(default)]
+    pub worded_by: String,
+    /// Digest of the prompt that led to it; none where no model was asked.
+    #[serde(default)]
+    pub prompt: Option<String>,
 }
 
 /// A done episode that moves to the archive folder.
@@ -197,6 +205,12 @@ pub struct DreamPlan {
     /// What the embedder was calibrated to, if tonight did that.
     #[serde(default)]
     pub calibrated: Option<Calibrated>,
+    /// Digest of everything it was made from, see [`crate::state::audit::input_digest`].
+    #[serde(default)]
+    pub input: String,
+    /// Rows seen for the first time, with the digests of their texts.
+    #[serde(default)]
+    pub first_seen: Vec<Subject>,
     /// What the operator is told.
     pub report: DreamReport,
 }

@@ -183,6 +183,7 @@ fn quote(picked: &[usize], sentences: &[Sentence<'_>], cluster: &Cluster) -> Opt
         decision: Decision::Keep,
         origin: Origin::Extractive,
         reason: "central sentence, chosen by rules".into(),
+        prompt: None,
         chunks: vec![chunk.clone()],
         text: Quote { speaker: first.speaker.clone(), said_on: chunk.date, words }.into_text(),
     };

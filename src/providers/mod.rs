@@ -17,6 +17,7 @@ pub mod replay;
 pub mod reply;
 
 use async_trait::async_trait;
+use sha2::{Digest, Sha256};
 
 use crate::language::counted;
 use crate::privacy::Outbound;
@@ -102,6 +103,19 @@ pub struct Prompt {
     pub schema: serde_json::Value,
     /// At most so many tokens in the reply.
     pub max_tokens: u32,
+}
+
+impl Prompt {
+    /// Hex SHA-256 of what the model is asked: instructions, material as it is sent, and the schema. It tells which
+    /// question led to a memory without keeping the question.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.system.as_str(), self.user.as_str(), &self.schema.to_string()] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        format!("{:x}", hash.finalize())
+    }
 }
 
 /// What a model answered.
@@ -224,6 +238,19 @@ pub enum ProviderError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prompt_s_digest_tells_one_question_from_another() {
+        let prompt = fixtures::prompt("cats?");
+        let other_schema = Prompt { schema: serde_json::json!({ "type": "object" }), ..prompt.clone() };
+        let others = [
+            fixtures::prompt("dogs?"),
+            Prompt { system: format!("{} ", prompt.system), ..prompt.clone() },
+            other_schema,
+        ];
+        assert_eq!(prompt.digest(), fixtures::prompt("cats?").digest());
+        assert!(others.iter().all(|other| other.digest() != prompt.digest()));
+    }
 
     #[test]
     fn known_models_have_thresholds_whatever_their_owner_tag_or_case() {

@@ -135,6 +135,8 @@ pub struct Verdict {
     pub old_subject: String,
     /// The merged text, or two of them; empty where nothing is merged.
     pub texts: Vec<String>,
+    /// Digest of the prompt it answers; none where rules judged.
+    pub prompt: Option<String>,
 }
 
 /// Pairs of claims that share a rare entity: named by at most three claims of a partition. Meaning can be far apart
@@ -321,6 +323,7 @@ pub fn parse(text: &str, neighbourhood: &Neighbourhood) -> Result<Vec<Verdict>, 
             new_subject: answer.new_subject.unwrap_or_default(),
             old_subject: answer.old_subject.unwrap_or_default(),
             texts: answer.texts.into_iter().map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()).collect(),
+            prompt: None,
         });
     }
     if verdicts.is_empty() {

@@ -21,6 +21,18 @@ pub fn decayed(base: f64, rate: f64, active_days: usize, stability: f64) -> f64 
     base * (1.0 - rate).powf(active_days as f64 / stability.clamp(1.0, MAX_STABILITY))
 }
 
+/// The first number of active days after which the importance is below `threshold`, at least 1; none if it never is.
+pub fn days_until_below(base: f64, rate: f64, stability: f64, threshold: f64) -> Option<usize> {
+    if rate <= 0.0 || threshold <= 0.0 {
+        return None;
+    }
+    // base · (1 − rate)^(n / stability) < threshold, solved for n; one day to either side is rounding.
+    let stability = stability.clamp(1.0, MAX_STABILITY);
+    let days = ((threshold / base).ln() / (1.0 - rate).ln() * stability).max(0.0);
+    let first = (days as usize).saturating_sub(1).max(1);
+    (first..first + 4).find(|n| decayed(base, rate, *n, stability) < threshold)
+}
+
 /// Importance after a recall or a re-occurrence: importance + 0.1 · (1 − importance).
 pub fn reinforced(importance: f64) -> f64 {
     Importance::new(importance + REINFORCEMENT * (1.0 - importance)).get()
@@ -154,6 +166,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_day_a_memory_falls_below_the_threshold_is_known_beforehand() {
+        assert_eq!(days_until_below(0.8, 0.05, 1.0, 0.15), Some(33));
+        assert_eq!(days_until_below(0.1, 0.05, 1.0, 0.15), Some(1), "a night needs one active day");
+        assert_eq!(days_until_below(0.8, 0.0, 1.0, 0.15), None);
+        assert_eq!(days_until_below(0.8, 1.0, 1.0, 0.15), Some(1));
+        assert_eq!(days_until_below(0.0, 0.05, 1.0, 0.15), Some(1));
+    }
+
+    #[test]
     fn days_without_a_message_forget_nothing() {
         let trace = trace("a", 0.8, day(0));
         assert_eq!(importance_on(&trace, &active(0), 0.05, day(365)), 0.8);
@@ -229,6 +250,13 @@ pub(crate) mod tests {
             let value = decayed(base, 0.05, n, stability);
             prop_assert!((0.0..=base).contains(&value));
             prop_assert!(reinforced(value) >= value && reinforced(value) <= 1.0);
+        }
+
+        #[test]
+        fn the_day_known_beforehand_is_the_first_one(base in 0.0..=1.0f64, rate in 0.001..0.9f64, stability in 1.0..=10.0f64, threshold in 0.01..0.9f64) {
+            let days = days_until_below(base, rate, stability, threshold).unwrap();
+            prop_assert!(decayed(base, rate, days, stability) < threshold);
+            prop_assert!(days == 1 || decayed(base, rate, days - 1, stability) >= threshold);
         }
     }
 }

@@ -67,7 +67,11 @@ async fn ask(
         ProviderError::CutOff { .. } | ProviderError::Malformed { .. } => NoVerdict::Unreadable,
         error => NoVerdict::Provider(error),
     })?;
-    conflict::parse(&night.privacy.restore(&reply.text), neighbourhood).map_err(|_| NoVerdict::Unreadable)
+    let mut verdicts = conflict::parse(&night.privacy.restore(&reply.text), neighbourhood)
+        .map_err(|_| NoVerdict::Unreadable)?;
+    let digest = prompt.digest();
+    verdicts.iter_mut().for_each(|verdict| verdict.prompt = Some(digest.clone()));
+    Ok(verdicts)
 }
 
 /// Verdicts without a model. A state change needs a difference of value about one subject, said by one speaker, and
@@ -85,6 +89,7 @@ pub fn by_rules(neighbourhood: &Neighbourhood, claims: &[Claim], duplicate: f32)
             new_subject: subject(&new.text),
             old_subject: subject(&old.text),
             texts: merged.into_iter().collect(),
+            prompt: None,
         }
     };
     neighbourhood.candidates.iter().enumerate().map(judge).collect()

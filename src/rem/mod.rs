@@ -269,6 +269,7 @@ fn settle_by_rule(
         new_subject: String::new(),
         old_subject: String::new(),
         texts: vec![],
+        prompt: None,
     };
     rem.settled_by_rules += 1;
     rem.resolutions.take_in(&Neighbourhood { new, candidates }, vec![verdict], &rem.claims, may_leave);

@@ -25,6 +25,8 @@ pub enum Resolution {
         similarity: Similarity,
         /// The judge's reason.
         reason: String,
+        /// Digest of the judge's prompt; none where rules judged.
+        prompt: Option<String>,
     },
     /// The better one stays and is reinforced; the other leaves, or is never stored.
     Duplicate {
@@ -36,6 +38,8 @@ pub enum Resolution {
         similarity: Similarity,
         /// Why they are the same.
         reason: String,
+        /// Digest of the judge's prompt; none where rules judged.
+        prompt: Option<String>,
     },
     /// Both stay.
     KeepBoth {
@@ -127,16 +131,16 @@ impl Resolutions {
             self.list.push(Resolution::KeepBoth { new, old, similarity, reason, veto: Some(veto) });
             return;
         }
-        let reason = verdict.reason;
+        let (reason, prompt) = (verdict.reason, verdict.prompt);
         let resolution = match verdict.relation {
             Relation::Unrelated => Resolution::KeepBoth { new, old, similarity, reason, veto: None },
             Relation::PendingReview => Resolution::PendingReview { new, old, similarity, reason },
             Relation::Duplicate => {
                 let (keep, drop) = better(new, old, claims);
-                Resolution::Duplicate { keep, drop, similarity, reason }
+                Resolution::Duplicate { keep, drop, similarity, reason, prompt }
             }
             relation @ (Relation::StateChange | Relation::DifferentAspects) => {
-                Resolution::Merge { relation, new, old, texts: verdict.texts, similarity, reason }
+                Resolution::Merge { relation, new, old, texts: verdict.texts, similarity, reason, prompt }
             }
         };
         let changes = matches!(resolution, Resolution::Merge { .. } | Resolution::Duplicate { .. });
@@ -225,6 +229,7 @@ mod tests {
             new_subject: "The user".into(),
             old_subject: "The user".into(),
             texts: vec!["The user used to like cats and dogs, allergic to cats since 2026-03-10.".into()],
+            prompt: None,
         }
     }
 

@@ -166,6 +166,7 @@ mod tests {
             new_subject: subjects.0.into(),
             old_subject: subjects.1.into(),
             texts: if text.is_empty() { vec![] } else { vec![text.into()] },
+            prompt: None,
         }
     }
 

@@ -177,7 +177,7 @@ impl JudgedPair {
     }
 }
 
-fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, StateError> {
+pub(super) fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, StateError> {
     let Some(bytes) = read_if_there(path)? else { return Ok(Vec::new()) };
     let mut records = Vec::new();
     for (number, line) in bytes.split(|b| *b == b'\n').enumerate() {

@@ -1,6 +1,7 @@
 //! Dreamer's own small files under `DREAMER_HOME/state`: the lock, the chunk journal, judged pairs, the ledger of
 //! active days and what embedders were calibrated to. Each is written only from an applied plan.
 
+pub mod audit;
 pub mod calibrations;
 pub mod journal;
 pub mod ledger;

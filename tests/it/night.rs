@@ -274,7 +274,9 @@ impl Night {
                 (entry.path().strip_prefix(&home).unwrap().to_owned(), format!("{digest:x}"))
             })
             // The lock is an empty file that stays; the kernel holds what matters of it.
-            .filter(|(path, _)| !["dream-log", "runs", "state/lock"].iter().any(|own| path.starts_with(own)))
+            .filter(|(path, _)| {
+                !["audit.jsonl", "dream-log", "runs", "state/lock"].iter().any(|own| path.starts_with(own))
+            })
             .collect()
     }
 

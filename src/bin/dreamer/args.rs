@@ -79,6 +79,14 @@ pub(crate) enum Other {
         #[command(subcommand)]
         look: Look,
     },
+    /// Tell where a memory comes from, what became of it, and why
+    Why {
+        /// The memory's id, or the beginning of it; archived and lost ones have a story, too
+        id: String,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Bring an archived memory back
     Restore {
         /// The memory's id, or the beginning of it
@@ -120,6 +128,9 @@ pub(crate) enum Look {
     Show {
         /// The memory's id, or the beginning of it
         id: String,
+        /// Add what was said: the raw chunks it rests on, in full, while they are kept
+        #[arg(long)]
+        detail: bool,
         /// As one JSON object
         #[arg(long)]
         json: bool,

@@ -9,6 +9,7 @@ mod night;
 mod output;
 mod restore;
 mod search;
+mod why;
 
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
         Some(Other::Setup { .. } | Other::Alert { .. }) => Ok(0),
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
+        Some(Other::Why { id, json }) => why::tell(&config, &id, json).await,
         Some(Other::Restore { id }) => restore::bring_back(&config, &id).await,
         Some(Other::Config { json }) => show_config(&config, &layers, settings, json),
     }

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use chrono::{DateTime, NaiveDate, Utc};
 use dreamer::config::Config;
 use dreamer::language::counted;
-use dreamer::memory::{Archived, Memory, Similarity, Trace};
+use dreamer::memory::{Archived, Memory, RawMemory, Similarity, Trace};
 use dreamer::store::{Store, StoreError};
+use dreamer::why::raw_of;
 use serde_json::{Map, Value, json};
 
 use crate::args::Look;
@@ -36,7 +37,7 @@ pub(crate) async fn look(config: &Config, look: &Look) -> Result<u8, Failure> {
             print_lines(rows)
         }
         Look::List { archived: true, json } => list_archived(config, &store, *json).await,
-        Look::Show { id, json } => show(config, &store, id, *json).await,
+        Look::Show { id, detail, json } => show(config, &store, id, *detail, *json).await,
         Look::Search { text, limit, json } => search(config, &store, text, *limit, *json).await,
     }
 }
@@ -142,7 +143,7 @@ pub(crate) fn listing(rows: Vec<(&Memory, &str)>, dates: &Dates<'_>, similar: &[
 }
 
 /// The first eight characters of an id: enough for people, and `show` and `restore` take it.
-fn short_id(id: &str) -> &str {
+pub(crate) fn short_id(id: &str) -> &str {
     id.char_indices().nth(8).map_or(id, |(end, _)| &id[..end])
 }
 
@@ -218,10 +219,14 @@ async fn find(config: &Config, store: &Store, id: &str) -> Result<Found, Failure
     })
 }
 
-async fn show(config: &Config, store: &Store, id: &str, json: bool) -> Result<u8, Failure> {
+async fn show(config: &Config, store: &Store, id: &str, detail: bool, json: bool) -> Result<u8, Failure> {
     let found = find(config, store, id).await?;
     let dates = Dates::read(config, store).await?;
     let trace = dates.traces.get(&found.memory().id);
+    let raw = match detail {
+        true => Some(raw_of(store, &found.memory().id, trace).await?),
+        false => None,
+    };
     if json {
         let mut row = match &found {
             Found::Live(memory) => {
@@ -231,9 +236,16 @@ async fn show(config: &Config, store: &Store, id: &str, json: bool) -> Result<u8
             Found::Archived(archived) => archived_json(archived),
         };
         row["trace"] = json!(trace);
+        if let Some(raw) = &raw {
+            row["raw"] = raw.iter().map(raw_json).collect();
+        }
         return print_lines(std::iter::once(row));
     }
-    print(&portrait(&found, trace, &dates))?;
+    let mut text = portrait(&found, trace, &dates);
+    if let Some(raw) = &raw {
+        text.push_str(&chunks(raw, &dates));
+    }
+    print(&text)?;
     Ok(0)
 }
 
@@ -271,6 +283,35 @@ fn portrait(found: &Found, trace: Option<&Trace>, dates: &Dates<'_>) -> String {
     text
 }
 
+fn raw_json(raw: &RawMemory) -> Value {
+    let source = &raw.source;
+    json!({
+        "episode": source.episode, "lines": source.lines, "speaker": source.speaker, "said_at": source.said_at,
+        "text": raw.text,
+    })
+}
+
+/// The raw chunks, in full, each under the place where it was said.
+fn chunks(raw: &[RawMemory], dates: &Dates<'_>) -> String {
+    if raw.is_empty() {
+        return "\nno raw chunk of it is kept\n".to_string();
+    }
+    raw.iter().fold(String::new(), |mut text, raw| {
+        let source = &raw.source;
+        let said_at = dates.local(source.said_at).format("%Y-%m-%d %H:%M");
+        let _ = writeln!(
+            text,
+            "\n{} ({}, {said_at})",
+            output::place(&source.episode, source.lines),
+            source.speaker
+        );
+        for line in raw.text.lines() {
+            let _ = writeln!(text, "  {}", printable(line));
+        }
+        text
+    })
+}
+
 fn known_of(trace: &Trace, dates: &Dates<'_>) -> Vec<(&'static str, String)> {
     let days = |days: &BTreeSet<NaiveDate>| {
         let last = days.last().map(|day| format!(", last on {day}")).unwrap_or_default();
@@ -282,9 +323,8 @@ fn known_of(trace: &Trace, dates: &Dates<'_>) -> Vec<(&'static str, String)> {
     }
     rows.extend(trace.about.map(|day| ("about", day.to_string())));
     for source in &trace.sources {
-        let (first, last) = source.lines;
-        let lines = if first == last { first.to_string() } else { format!("{first}-{last}") };
-        rows.push(("source", format!("{}:{lines} ({})", source.episode, source.speaker)));
+        let place = output::place(&source.episode, source.lines);
+        rows.push(("source", format!("{place} ({})", source.speaker)));
     }
     rows.extend(trace.merged_from.iter().map(|id| ("merged from", id.clone())));
     if !trace.recalled.is_empty() {
@@ -305,6 +345,6 @@ fn known_of(trace: &Trace, dates: &Dates<'_>) -> Vec<(&'static str, String)> {
 }
 
 /// Without control characters, which a terminal would obey; line breaks stay.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
 }

@@ -49,6 +49,11 @@ fn shell_word(path: &Path) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
+/// A place in an episode: `episode:line` or `episode:first-last`.
+pub(crate) fn place(episode: &str, (first, last): (usize, usize)) -> String {
+    if first == last { format!("{episode}:{first}") } else { format!("{episode}:{first}-{last}") }
+}
+
 /// Columns a character takes in a terminal: two for CJK and other wide scripts.
 fn width_of(c: char) -> usize {
     let wide = matches!(c as u32,

@@ -5,15 +5,17 @@ use std::fmt::Write as _;
 use chrono::Utc;
 use dreamer::config::Config;
 use dreamer::restore::{self, Restored};
+use dreamer::state::audit;
 
 use crate::failure::{Failure, print};
 use crate::output;
 
 /// Brings one archived memory back and says what that means.
 pub(crate) async fn bring_back(config: &Config, id: &str) -> Result<u8, Failure> {
-    let today = Utc::now().with_timezone(&config.timezone).date_naive();
-    let restored = restore::restore(config, id, today).await?;
+    let now = Utc::now();
+    let restored = restore::restore(config, id, now.with_timezone(&config.timezone).date_naive()).await?;
     print(&told(&restored))?;
+    audit::note(config, restored.event(now))?;
     Ok(0)
 }
 

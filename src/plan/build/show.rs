@@ -3,8 +3,31 @@
 use super::Building;
 use crate::memory::{Memory, Trace};
 use crate::nrem::chunk::Chunk;
+use crate::nrem::draft::Origin;
 use crate::rem::conflict::Claim;
-use crate::report::Shown;
+use crate::report::{Joined, Shown};
+
+/// Why two claims were joined.
+#[derive(Clone, Copy)]
+pub(super) struct Verdict<'v> {
+    pub(super) similarity: f32,
+    pub(super) reason: &'v str,
+    pub(super) prompt: &'v Option<String>,
+}
+
+impl Verdict<'_> {
+    pub(super) fn joined(self, relation: &str, before: Vec<Shown>, after: Vec<Shown>) -> Joined {
+        Joined {
+            relation: relation.to_owned(),
+            before,
+            after,
+            similarity: self.similarity,
+            reason: self.reason.to_owned(),
+            recaptured: false,
+            prompt: self.prompt.clone(),
+        }
+    }
+}
 
 impl Building<'_> {
     pub(super) fn shown(&self, memory: &Memory, trace: &Trace) -> Shown {
@@ -60,6 +83,15 @@ impl Building<'_> {
             said_on: claim.said_on,
             sources,
         }
+    }
+}
+
+/// The word for who worded a draft.
+pub(super) fn worded_by(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Model => "model",
+        Origin::Verbatim => "verbatim",
+        Origin::Extractive => "extractive",
     }
 }
 
