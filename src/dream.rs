@@ -13,6 +13,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::{Config, EmbeddingProvider};
 use crate::error::{Error, chain};
+use crate::language::counted;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
@@ -179,7 +180,7 @@ async fn one_night(
         if let Due::No { reason } =
             trigger::in_time(&local, last_finished(&config.runs_dir())?, config.window)
         {
-            return Ok(not_due(now, reason));
+            return Ok(not_due(now, reason, vec![]));
         }
     }
     let _lock = Lock::take(&config.state_dir())?;
@@ -198,16 +199,16 @@ async fn one_night(
     let journal = Journal::read(&config.state_dir())?;
     let material = select::select(&episodes, &journal, config.max_episode_days, config.timezone);
     if options.if_due {
-        let new = material.chunks.len() + rem::unreconciled(&known).len();
+        let new = material.chunks.len() + rem::never_compared(&known);
         if let Due::No { reason } = trigger::enough(new, config.min_new) {
-            return Ok(not_due(now, reason));
+            return Ok(not_due(now, reason, warnings));
         }
     }
     tell(&format!(
-        "{} chunks of {} episodes, {} memories",
-        material.chunks.len(),
-        material.episodes.len(),
-        known.rows.len()
+        "{} of {}, {}",
+        counted(material.chunks.len(), "chunk"),
+        counted(material.episodes.len(), "episode"),
+        counted(known.rows.len(), "memory")
     ));
     let run = Run::of(&config.runs_dir(), RunId::new(now, rand::random()));
     let reading = Reading { store: &store, known: &known, material: &material, journal: &journal };
@@ -296,8 +297,8 @@ async fn think(
     plan.report.cost = spent(models);
     if replies.used_again() > 0 {
         plan.report.warnings.push(format!(
-            "{} replies that an interrupted run or a dry run had paid for were used: nothing was asked twice",
-            replies.used_again()
+            "{} used that an interrupted run or a dry run had paid for: nothing was asked twice",
+            counted(replies.used_again() as usize, "reply")
         ));
     }
     Ok(plan)
@@ -344,14 +345,14 @@ async fn plan(
         _ => nrem::compress(night, material, known).await?,
     };
     tell(&format!(
-        "NREM: {} clusters, {} new drafts, {} said again",
-        compressed.clusters,
-        compressed.drafts.len(),
+        "NREM: {}, {}, {} said again",
+        counted(compressed.clusters, "cluster"),
+        counted(compressed.drafts.len(), "new draft"),
         compressed.reinforced.len() + compressed.revived.len()
     ));
     let judged = JudgedPair::read_all(&night.config.state_dir())?;
     let rem = rem::reconcile(night, &compressed, known, &judged).await?;
-    tell(&format!("REM: {} candidates, {} resolved", rem.candidates, rem.resolutions.list.len()));
+    tell(&format!("REM: {}, {} resolved", counted(rem.candidates, "candidate"), rem.resolutions.list.len()));
     let revived: Vec<String> = compressed.revived.iter().map(|again| again.id.clone()).collect();
     let found = build::Found {
         known,
@@ -479,8 +480,10 @@ fn spent(models: &Models) -> Cost {
     }
 }
 
-fn not_due(now: DateTime<Utc>, reason: String) -> DreamReport {
-    DreamReport { status: Status::NotDue, started: now, warnings: vec![reason], ..DreamReport::default() }
+/// The reason first, then what was seen on the way to it: why there seems to be nothing new.
+fn not_due(now: DateTime<Utc>, reason: String, mut warnings: Vec<String>) -> DreamReport {
+    warnings.insert(0, reason);
+    DreamReport { status: Status::NotDue, started: now, warnings, ..DreamReport::default() }
 }
 
 /// Writes the dream log `YYYY-MM-DD_HHMM.md`; a second run in the same minute gets a suffix. Returns its path.

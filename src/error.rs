@@ -107,7 +107,7 @@ pub enum Error {
     /// The configured model has another dimension than the table.
     #[error(
         "dream: the table {path} holds vectors of {table} numbers, the embedding model {model} makes {model_dim}{last}; \
-         set the provider and model that wrote the table"
+         set the provider and model that wrote the table{}", way_out_if_empty(*empty, path)
     )]
     OtherDimension {
         /// The database folder.
@@ -120,7 +120,19 @@ pub enum Error {
         model_dim: usize,
         /// `; the last run used …`, where traces know it.
         last: String,
+        /// Whether the table holds no row.
+        empty: bool,
     },
+}
+
+/// What else can be done about a table of another dimension: one without rows was made for another model by mistake.
+pub(crate) fn way_out_if_empty(empty: bool, path: &str) -> String {
+    if !empty {
+        return String::new();
+    }
+    format!(
+        "; the table is empty: if no gateway uses it, remove {path}/memories.lance and run `dreamer setup`"
+    )
 }
 
 impl Error {
@@ -132,7 +144,7 @@ impl Error {
             | Self::OtherModel { .. }
             | Self::OtherDimension { .. }
             | Self::Uncalibrated { .. }
-            | Self::Setup(SetupError::RealHome { .. })
+            | Self::Setup(SetupError::RealHome { .. } | SetupError::Length { .. })
             | Self::Restore(RestoreError::Dimension { .. }) => 78,
             Self::Flush(error) => error.exit_code(),
             Self::State(StateError::Locked { .. }) | Self::Store(StoreError::Contended { .. }) => 75,

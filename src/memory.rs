@@ -135,12 +135,15 @@ pub struct Source {
 }
 
 /// Whether a memory has been compared with everything else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The more is left to do, the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reconciled {
     /// Compared; nothing is open.
     Done,
-    /// Not yet compared, or a conflict of it is still open: a later night takes it up.
+    /// A night took it up and left a conflict of it open: the next one takes it up again, but it is nothing new.
+    Open,
+    /// Not yet compared: a later night takes it up.
     Waiting,
 }
 

@@ -81,7 +81,11 @@ pub fn enough(new_material: usize, min_new: Option<usize>) -> Due {
     match min_new {
         Some(least) if new_material < least => Due::No {
             reason: format!(
-                "{new_material} new chunks or captured memories; a night needs {least} (DREAMER_MIN_NEW)"
+                "{}; a night needs {least} (DREAMER_MIN_NEW)",
+                match new_material {
+                    1 => "1 new chunk or captured memory".to_owned(),
+                    other => format!("{other} new chunks or captured memories"),
+                }
             ),
         },
         _ => Due::Yes,
@@ -188,7 +192,7 @@ mod tests {
         );
         insta::assert_snapshot!(
             reason(due(local("2026-03-10 02:00"), None, 1, night, Some(5))),
-            @"1 new chunks or captured memories; a night needs 5 (DREAMER_MIN_NEW)"
+            @"1 new chunk or captured memory; a night needs 5 (DREAMER_MIN_NEW)"
         );
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::variables::{nearest, variable};
+use super::variables::{instead_of, nearest, variable};
 use super::{ConfigError, expand};
 
 /// Where a value comes from.
@@ -193,7 +193,7 @@ impl Layers {
             self.files.iter().flat_map(|f| f.values.keys().map(|name| (name, Origin::File(f.path.clone()))));
         of_environment
             .chain(of_files)
-            .filter(|(name, _)| variable(name).is_none())
+            .filter(|(name, _)| variable(name).is_none() && instead_of(name).is_none())
             .filter_map(|(name, origin)| match nearest(name) {
                 Some(meant) if name.starts_with("DREAMER_") || origin != Origin::Environment => {
                     Some(format!("{name} ({origin}) is not a setting; did you mean {meant}?"))
@@ -203,6 +203,27 @@ impl Layers {
                 }
                 _ => None,
             })
+            .collect()
+    }
+
+    /// Names that others read and Dreamer does not: in an `.env` file always, in the environment, where they may well be
+    /// meant for others, only those that begin with `prefix` while the variable to set instead is not set.
+    pub(crate) fn strangers(&self, prefix: Option<&str>) -> Vec<String> {
+        let meant_for_us = |name: &str, instead: &str| {
+            prefix.is_some_and(|prefix| name.starts_with(prefix)) && self.get(instead).is_none()
+        };
+        let of_environment = self
+            .environment
+            .keys()
+            .filter_map(|name| Some((name, instead_of(name)?, Origin::Environment)))
+            .filter(|(name, instead, _)| meant_for_us(name, instead));
+        let of_files = self.files.iter().flat_map(|file| {
+            let origin = || Origin::File(file.path.clone());
+            file.values.keys().filter_map(move |name| Some((name, instead_of(name)?, origin())))
+        });
+        of_environment
+            .chain(of_files)
+            .map(|(name, instead, origin)| format!("{name} ({origin}) is not read by Dreamer; set {instead}"))
             .collect()
     }
 }
@@ -343,9 +364,33 @@ mod tests {
         for name in ["DREAMER_HOEM", "DREAMER_UNRELATED", "PATH", "CLUSTER_SIMILARTY"] {
             layers.environment.insert(name.into(), "x".into());
         }
-        let told = layers.with_files(None).unwrap().unknown();
+        let layers = layers.with_files(None).unwrap();
+        let told = layers.unknown();
         let of = |name: &str| told.iter().filter(|line| line.starts_with(name)).count();
         assert_eq!(told.len(), 3, "{told:?}");
         assert_eq!((of("DREAMER_HOEM"), of("DREAMER_UNRELATED"), of("CLUSTER_SIMILARTY")), (1, 1, 1));
+    }
+
+    #[test]
+    fn names_that_others_read_are_told_where_they_were_meant_for_dreamer() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(".env"), "OLLAMA_HOST=0.0.0.0\nMAX_NEW_MEMORY=3\n").unwrap();
+        let mut layers = layers_in(dir.path());
+        for name in ["OLLAMA_MODEL", "OPENAI_MODEL", "MAX_NEW_MEMORY"] {
+            layers.environment.insert(name.into(), "x".into());
+        }
+        let mut layers = layers.with_files(None).unwrap();
+        assert_eq!(layers.unknown(), Vec::<String>::new(), "each is told once");
+        let file = dir.path().join(".env");
+        let of_file = [
+            format!("MAX_NEW_MEMORY ({}) is not read by Dreamer; set MAX_NEW_MEMORIES", file.display()),
+            format!("OLLAMA_HOST ({}) is not read by Dreamer; set OLLAMA_BASE_URL", file.display()),
+        ];
+        assert_eq!(layers.strangers(None), of_file);
+        let told = layers.strangers(Some("OLLAMA_"));
+        assert_eq!(told[0], "OLLAMA_MODEL (environment) is not read by Dreamer; set OLLAMA_LLM_MODEL");
+        assert_eq!(told[1..], of_file);
+        layers.environment.insert("OLLAMA_LLM_MODEL".into(), "qwen2.5:7b".into());
+        assert_eq!(layers.strangers(Some("OLLAMA_")), of_file, "what is to be set instead is set");
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use layers::read_env_file;
 pub use layers::{EnvFile, Layers, Origin};
 pub use resolve::warnings;
 pub(crate) use resolve::{expand, folder};
-pub use show::{Setting, show, show_json, with_calibration};
+pub use show::{Setting, of_flush, show, show_json, with_calibration};
 pub use variables::{FLUSH_VARIABLES, VARIABLES, Variable, variable};
 
 /// Who embeds.
@@ -220,6 +220,11 @@ impl Config {
             "lexical" => Some(1024),
             _ => None,
         })
+    }
+
+    /// Whether an Ollama server is asked for anything.
+    pub(crate) fn uses_ollama(&self) -> bool {
+        self.embedding_provider == EmbeddingProvider::Ollama || self.llm_provider == LlmProvider::Ollama
     }
 
     /// Whether prompts leave this machine: what the language model's server is, wherever texts are embedded.

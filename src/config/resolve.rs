@@ -36,6 +36,7 @@ impl Config {
 pub fn warnings(layers: &Layers, config: &Config) -> Vec<String> {
     let mut warnings = layers.warnings.clone();
     warnings.extend(layers.unknown());
+    warnings.extend(layers.strangers(config.uses_ollama().then_some("OLLAMA_")));
     let openai = &config.openai;
     if openai.api_key.is_some() && openai.base_url.starts_with("http://") && !openai.is_loopback() {
         warnings.push(format!(

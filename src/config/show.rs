@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Origin;
+use super::{FLUSH_VARIABLES, Layers, Origin, Variable, address};
 use crate::providers::Thresholds;
 
 /// One effective setting.
@@ -53,6 +53,21 @@ pub fn show_json(settings: &[Setting]) -> String {
         })
         .collect();
     serde_json::Value::Object(object).to_string()
+}
+
+/// What `session-flush` reads besides, as it was set: only that program knows what may stand there.
+pub fn of_flush(layers: &Layers) -> Vec<Setting> {
+    let setting = |variable: &Variable| {
+        let default = || variable.default.map(|value| (value, Origin::Default));
+        let (value, origin) = layers.get(variable.name).or_else(default).unzip();
+        // An address may carry a password or a token, a folder or a number does not.
+        let open = |value: &str| !address::has_credentials(value) && !value.contains('?');
+        let secret =
+            variable.secret || value.is_some_and(|value| variable.name.ends_with("_URL") && !open(value));
+        let value = value.map(|value| if secret { "set" } else { value }.to_string());
+        Setting { name: variable.name, value, origin: origin.unwrap_or(Origin::Default), secret }
+    };
+    FLUSH_VARIABLES.iter().map(setting).collect()
 }
 
 /// The settings with the similarities that an earlier night derived for `model`, where nothing else says them.
@@ -122,6 +137,27 @@ mod tests {
         CLUSTER_SIMILARITY        0.74   calibrated for nomic-embed-text
         DEDUP_SIMILARITY          0.95   environment
         CONTRADICTION_SIMILARITY  0.671  calibrated for nomic-embed-text
+        ");
+    }
+
+    #[test]
+    fn what_the_flush_reads_is_shown_as_it_was_set_and_no_secret() {
+        let set = [
+            ("OPENCLAW_GATEWAY_URL", "wss://ann:pass@gateway.example"),
+            ("OPENCLAW_GATEWAY_TOKEN", "never shown"),
+            ("DREAMER_FLUSH_WAIT", "60"),
+        ];
+        insta::assert_snapshot!(show(&of_flush(&Layers::of(&set))), @r"
+        OPENCLAW_CONFIG_PATH                -         default
+        OPENCLAW_STATE_DIR                  -         default
+        OPENCLAW_GATEWAY_URL                set       environment
+        OPENCLAW_GATEWAY_PORT               -         default
+        OPENCLAW_GATEWAY_TOKEN              set       environment
+        OPENCLAW_GATEWAY_PASSWORD           unset     default
+        OPENCLAW_ALLOW_INSECURE_PRIVATE_WS  -         default
+        DREAMER_FLUSH_TRANSPORT             ws        default
+        DREAMER_FLUSH_WAIT                  60        environment
+        DREAMER_FLUSH_PROGRAM               openclaw  default
         ");
     }
 

@@ -84,6 +84,24 @@ pub fn variable(name: &str) -> Option<&'static Variable> {
     VARIABLES.iter().chain(FLUSH_VARIABLES).find(|v| v.name == name)
 }
 
+/// Names that are common elsewhere, or were meant, and are no settings here: each with the one to set instead.
+const STRANGERS: [(&str, &str); 9] = [
+    ("MAX_NEW_MEMORY", "MAX_NEW_MEMORIES"),
+    ("OLLAMA_EMBED_MODEL", "OLLAMA_EMBEDDING_MODEL"),
+    ("OLLAMA_HOST", "OLLAMA_BASE_URL"),
+    ("OLLAMA_MODEL", "OLLAMA_LLM_MODEL"),
+    ("OLLAMA_URL", "OLLAMA_BASE_URL"),
+    ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
+    ("OPENAI_CHAT_MODEL", "OPENAI_LLM_MODEL"),
+    ("OPENAI_HOST", "OPENAI_BASE_URL"),
+    ("OPENAI_MODEL", "OPENAI_LLM_MODEL"),
+];
+
+/// The variable to set instead of a name that is common elsewhere.
+pub(crate) fn instead_of(name: &str) -> Option<&'static str> {
+    STRANGERS.iter().find(|(stranger, _)| *stranger == name).map(|(_, instead)| *instead)
+}
+
 /// The known name that `name` is most likely a slip of: at most two letters off, or three in a long name.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let allowed = if name.len() > 16 { 3 } else { 2 };

@@ -32,8 +32,7 @@ pub(super) async fn check_model(
         .collect();
     let dim = night.store.dim();
     if let Some(model_dim) = night.config.dimension().filter(|model_dim| *model_dim != dim) {
-        let (path, model) = (night.config.lancedb_uri.clone(), night.embedder.model().to_owned());
-        return Err(Error::OtherDimension { path, table: dim, model, model_dim, last });
+        return Err(other_dimension(night, model_dim, last).await?);
     }
     if texts.is_empty() && material.chunks.is_empty() {
         return Ok(Asked::Nothing);
@@ -45,8 +44,7 @@ pub(super) async fn check_model(
     };
     let vectors = night.embedder.embed(&words).await?;
     if let Some(other) = vectors.iter().find(|vector| vector.len() != dim) {
-        let (path, model) = (night.config.lancedb_uri.clone(), night.embedder.model().to_owned());
-        return Err(Error::OtherDimension { path, table: dim, model, model_dim: other.len(), last });
+        return Err(other_dimension(night, other.len(), last).await?);
     }
     let mut cosines: Vec<f32> = texts
         .into_iter()
@@ -66,6 +64,17 @@ pub(super) async fn check_model(
         }),
         _ => Ok(Asked::Something),
     }
+}
+
+async fn other_dimension(night: &Night<'_>, model_dim: usize, last: String) -> Result<Error, Error> {
+    Ok(Error::OtherDimension {
+        path: night.config.lancedb_uri.clone(),
+        table: night.store.dim(),
+        model: night.embedder.model().to_owned(),
+        model_dim,
+        last,
+        empty: night.store.is_empty().await?,
+    })
 }
 
 /// Up to five ids, spread evenly: the first rows of a table are often of one day.

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use crate::config::Config;
 use crate::episode::{self, Episode, Found, Read, Reading};
 use crate::error::Error;
+use crate::language::counted;
 use crate::plan::traces::Recalls;
 use crate::remembered::Remembered;
 use crate::state::StateError;
@@ -27,16 +28,18 @@ pub(super) async fn remember(
     let traces = store.traces().await?;
     if rows.ownerless > 0 {
         warnings.push(format!(
-            "{} rows have no agentId: the gateway never recalls them, they are left alone",
-            rows.ownerless
+            "{} without agentId: never recalled by the gateway, left alone",
+            counted(rows.ownerless, "row")
         ));
     }
     if rows.unreadable > 0 {
-        warnings.push(format!("{} rows have no id or no text: they are left alone", rows.unreadable));
+        warnings.push(format!("{} without id or text: left alone", counted(rows.unreadable, "row")));
     }
     if !traces.unreadable.is_empty() {
-        warnings
-            .push(format!("{} traces could not be read: their memories start anew", traces.unreadable.len()));
+        warnings.push(format!(
+            "{} could not be read: memory starts anew there",
+            counted(traces.unreadable.len(), "trace")
+        ));
     }
     let archived = store.archived_all(&config.agent).await?;
     Ok(Remembered {
@@ -60,8 +63,8 @@ pub(super) fn read_episodes(
     if !listing.ignored.is_empty() {
         let few = listing.ignored.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
         warnings.push(format!(
-            "{} files are no episodes by their name and were passed over: {few}",
-            listing.ignored.len()
+            "{} passed over, no episodes by their name: {few}",
+            counted(listing.ignored.len(), "file")
         ));
     }
     let mut episodes = Vec::new();

@@ -14,6 +14,16 @@ use unicode_normalization::UnicodeNormalization;
 pub use sentence::sentences;
 pub use small_talk::is_small_talk;
 
+/// A number with its noun, in English: `1 memory`, `2 memories`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let ends_in_ies = |stem: &str| !stem.ends_with(['a', 'e', 'o', 'u']);
+    match (count, noun.strip_suffix('y').filter(|stem| ends_in_ies(stem))) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
+}
+
 /// The language of a text, as far as scripts tell. Languages in Latin letters are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Language {
@@ -216,6 +226,20 @@ fn asks_alone(sentence: &str) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn one_thing_is_singular_and_all_other_numbers_are_not() {
+        for (count, noun, expected) in [
+            (1, "memory", "1 memory"),
+            (0, "memory", "0 memories"),
+            (2, "day", "2 days"),
+            (3, "try", "3 tries"),
+            (1, "chunk", "1 chunk"),
+            (12, "chunk", "12 chunks"),
+        ] {
+            assert_eq!(counted(count, noun), expected);
+        }
+    }
 
     #[test]
     fn a_text_has_the_language_most_of_it_is_in() {

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{DreamPlan, EpisodeMove, PlanError, Purpose, PutBack, Run};
 use crate::config::Config;
 use crate::error::Error;
+use crate::language::counted;
 use crate::memory::{Memory, Reconciled, Trace, text_digest};
 use crate::memory_archive;
 use crate::state::calibrations::Calibrations;
@@ -231,7 +232,7 @@ impl Applying<'_> {
 
     fn note(&mut self, count: usize, what: &str) {
         if count > 0 {
-            self.applied.notes.push(format!("{count} memories {what}"));
+            self.applied.notes.push(format!("{} {what}", counted(count, "memory")));
         }
     }
 
@@ -259,9 +260,9 @@ impl Applying<'_> {
         let outcome = self.store.set_importance(&changes).await?;
         let kept = theirs.iter().map(|change| &change.id).chain(&outcome.changed).chain(&outcome.gone);
         self.applied.kept_importance = kept.cloned().collect();
-        self.note(outcome.changed.len(), "had been edited meanwhile and kept their importance");
-        self.note(outcome.gone.len(), "had been deleted meanwhile");
-        self.note(theirs.len(), "had been given another importance meanwhile and keep it");
+        self.note(outcome.changed.len(), "edited meanwhile: importance kept");
+        self.note(outcome.gone.len(), "deleted meanwhile");
+        self.note(theirs.len(), "given another importance meanwhile: kept");
         Ok(())
     }
 
@@ -288,7 +289,7 @@ impl Applying<'_> {
             store.unarchive(&drafts).await?;
             store.remove_traces(&drafts).await?;
         }
-        self.note(dropped.len(), "were not merged: a row they rest on had been edited or deleted meanwhile");
+        self.note(dropped.len(), "not merged: a row underneath had been edited or deleted meanwhile");
         self.applied.dropped = dropped;
         Ok(())
     }
@@ -339,11 +340,11 @@ impl Applying<'_> {
         let mut back: Vec<String> = outcome.changed;
         let uncarried: Vec<String> =
             staying.iter().filter(is_live).filter(|l| copied(l)).map(|l| l.id.clone()).collect();
-        self.note(edited, "had been edited meanwhile and stay as they are");
-        self.note(deleted, "that were to leave had been deleted meanwhile");
+        self.note(edited, "edited meanwhile: left in place");
+        self.note(deleted, "to leave, deleted meanwhile");
         self.note(
             uncarried.len(),
-            "stay: what was to carry their content had been edited or deleted meanwhile",
+            "kept: what was to carry the content had been edited or deleted meanwhile",
         );
         back.extend(uncarried);
         store.unarchive(&back).await?;

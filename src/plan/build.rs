@@ -227,7 +227,7 @@ impl<'a> Building<'a> {
             let mut trace =
                 self.traces.of_successor(&memory, newer, older, &[self.draft(new), self.draft(old)]);
             if waits {
-                trace.reconciled = Reconciled::Waiting;
+                trace.reconciled = trace.reconciled.max(Reconciled::Open);
             }
             after.push(self.shown(&memory, &trace));
             let vector = self.found.rem.merged_vectors.get(text).cloned().unwrap_or_default();
@@ -309,8 +309,10 @@ impl<'a> Building<'a> {
                 ..self.new_memory(&claim.text, claim.partition.clone(), claim.category, claim.importance)
             };
             let mut trace = self.traces.of_draft(&memory, new);
-            if self.found.rem.resolutions.waiting.contains(&index) || self.found.rem.claims.is_empty() {
+            if self.found.rem.claims.is_empty() {
                 trace.reconciled = Reconciled::Waiting;
+            } else if self.found.rem.resolutions.waiting.contains(&index) {
+                trace.reconciled = Reconciled::Open;
             }
             let shown = self.shown(&memory, &trace);
             self.plan.report.created.push(Created {

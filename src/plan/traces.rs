@@ -59,8 +59,10 @@ impl<'a> Traces<'a> {
             rem.resolutions.waiting.iter().map(|index| rem.claims[*index].id.as_str()).collect();
         for row in known.rows.values() {
             let mut trace = traces.trace_of_row(row);
-            if rem.waiting.contains(&row.id) || open.contains(row.id.as_str()) {
+            if rem.waiting.contains(&row.id) {
                 trace.reconciled = Reconciled::Waiting;
+            } else if open.contains(row.id.as_str()) {
+                trace.reconciled = Reconciled::Open;
             } else if rem.taken_up.contains(&row.id) {
                 trace.reconciled = Reconciled::Done;
             }
@@ -244,9 +246,7 @@ impl<'a> Traces<'a> {
             trace.sources.extend(part.sources);
             trace.emotion = trace.emotion.max(part.emotion);
             trace.about = trace.about.max(part.about);
-            if part.reconciled == Reconciled::Waiting {
-                trace.reconciled = Reconciled::Waiting;
-            }
+            trace.reconciled = trace.reconciled.max(part.reconciled);
             for entity in part.entities.into_iter().filter(|e| memory.text.contains(e.as_str())) {
                 if !trace.entities.contains(&entity) {
                     trace.entities.push(entity);

@@ -19,6 +19,7 @@ pub mod reply;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
+use crate::language::counted;
 use crate::privacy::Outbound;
 
 /// The similarities at which texts belong together, as cosines of one embedder: they are a property of the model.
@@ -195,7 +196,7 @@ pub enum ProviderError {
         detail: String,
     },
     /// All tries failed: connection, time-out, 429 or 5xx.
-    #[error("reach {model} at {url} in {tries} tries; {remedy}")]
+    #[error("reach {model} at {url} in {}; {remedy}", counted(*tries as usize, "try"))]
     Unreachable {
         /// The model.
         model: String,

@@ -171,12 +171,23 @@ pub fn loss_budget(known: &Remembered, night: &Night<'_>, agent: &str) -> LossBu
     LossBudget::of(known.rows_of(agent).count(), known.faded_since(agent, since))
 }
 
-/// Rows with no trace, another text than their trace, or a trace marked waiting; newest first.
+/// How far a row is: one without a trace, or with another text than its trace, was never compared.
+fn reconciled(row: &Memory, known: &Remembered) -> Reconciled {
+    match known.traces.get(&row.id) {
+        Some(trace) if trace.digest == text_digest(&row.text) => trace.reconciled,
+        _ => Reconciled::Waiting,
+    }
+}
+
+/// How many rows no night has compared yet: captured or changed since the last one, or beyond what it could take up.
+/// Conflicts that a night left open are not among them: they alone would make every night due, however little is new.
+pub fn never_compared(known: &Remembered) -> usize {
+    known.rows.values().filter(|row| reconciled(row, known) == Reconciled::Waiting).count()
+}
+
+/// Rows that were never compared or have an open conflict; newest first.
 pub fn unreconciled(known: &Remembered) -> Vec<&Memory> {
-    let open = |row: &&Memory| match known.traces.get(&row.id) {
-        None => true,
-        Some(trace) => trace.reconciled == Reconciled::Waiting || trace.digest != text_digest(&row.text),
-    };
+    let open = |row: &&Memory| reconciled(row, known) != Reconciled::Done;
     let mut rows: Vec<&Memory> = known.rows.values().filter(open).collect();
     rows.sort_by(|a, b| known.said_at(&b.id).cmp(&known.said_at(&a.id)).then_with(|| a.id.cmp(&b.id)));
     rows
@@ -448,5 +459,45 @@ async fn embed_merged(night: &Night<'_>, rem: &mut Reconciliation) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Category, Partition, Trace};
+
+    #[test]
+    fn what_was_never_compared_is_new_and_an_open_conflict_is_not() {
+        let row = |id: &str| Memory {
+            id: id.into(),
+            text: format!("text of {id}"),
+            importance: 0.5,
+            category: Category::Fact,
+            created_at: 0,
+            partition: Partition::of_agent("main"),
+        };
+        let trace = |id: &str, reconciled| {
+            let trace = Trace::of_row(&row(id), chrono::NaiveDate::default(), "model", "run");
+            (id.to_owned(), Trace { reconciled, ..trace })
+        };
+        let mut known = Remembered {
+            rows: ["captured", "changed", "done", "open", "beyond"].map(|id| (id.to_owned(), row(id))).into(),
+            traces: [
+                trace("changed", Reconciled::Done),
+                trace("done", Reconciled::Done),
+                trace("open", Reconciled::Open),
+                trace("beyond", Reconciled::Waiting),
+            ]
+            .into(),
+            archived: HashMap::new(),
+            timezone: chrono_tz::Tz::UTC,
+        };
+        for memory in known.rows.values_mut().filter(|memory| memory.id == "changed") {
+            memory.text.push_str(", another one");
+        }
+        assert_eq!(never_compared(&known), 3);
+        let ids: Vec<&str> = unreconciled(&known).iter().map(|memory| memory.id.as_str()).collect();
+        assert_eq!(ids, ["beyond", "captured", "changed", "open"]);
     }
 }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use chrono::{DateTime, TimeZone};
 
-use super::{Created, DreamReport, Faded, Joined, Kept, Shown, Status, Strengthened};
+use super::{Created, DreamReport, Faded, Group, Joined, Kept, Shown, Status, Strengthened};
+use crate::language::counted;
 use crate::state::journal::Fate;
 
 /// Renders the log. `started` is the start in the operator's time zone.
@@ -221,7 +222,7 @@ fn faded(log: &mut String, report: &DreamReport) {
     if report.waiting.fading > 0 {
         line!(
             log,
-            "\n{} more are below the threshold and wait: the loss budget of tonight or of the last 30 days is used up.",
+            "\n{} more below the threshold: waiting, since the loss budget of tonight or of the last 30 days is used up.",
             report.waiting.fading
         );
     }
@@ -246,25 +247,25 @@ fn left_over(log: &mut String, report: &DreamReport) {
             _ => "a person is asked",
         };
         line!(log, "- {} {what}: {}", counted(group.count, "chunk"), one_line(&group.why));
-        line!(
-            log,
-            "  <br>{}{}",
-            group.places.join(", "),
-            if group.count > group.places.len() { ", …" } else { "" }
-        );
+        line!(log, "  <br>{}", places(group));
     }
-    for (count, what) in [
-        (waiting.days, "day(s) of episodes wait: MAX_EPISODES_PER_RUN is reached"),
-        (waiting.rows, "memories were seen for the first time or changed and are compared on later nights"),
-        (waiting.conflicts, "memories have an open conflict that a later night takes up"),
+    for (count, noun, what) in [
+        (waiting.days, "day", "of episodes: waiting, since MAX_EPISODES_PER_RUN is reached"),
+        (waiting.rows, "memory", "seen for the first time or changed: compared on later nights"),
+        (
+            waiting.conflicts,
+            "memory",
+            "with pairs still to be judged, so not yet counted as conflicts: on a later night",
+        ),
         (
             waiting.unreadable,
-            "replies of the judge could not be read: both memories are kept, the pair stays open",
+            "reply",
+            "of the judge could not be read: both memories are kept, the pair stays open",
         ),
-        (waiting.merging, "memories could not leave by merging: the loss budget of the night is used up"),
+        (waiting.merging, "memory", "could not leave by merging: the loss budget of the night is used up"),
     ] {
         if count > 0 {
-            line!(log, "- {count} {what}");
+            line!(log, "- {} {what}", counted(count, noun));
         }
     }
 }
@@ -282,7 +283,12 @@ fn fates(log: &mut String, report: &DreamReport) {
     let quiet =
         report.groups.iter().filter(|g| matches!(g.fate, Fate::Noise | Fate::RawOnly | Fate::Excluded));
     for group in quiet {
-        line!(log, "\n{} {}: {}", group.count, group.fate.as_str().replace('_', " "), one_line(&group.why));
+        let fate = group.fate.as_str().replace('_', " ");
+        line!(log, "\n{} {fate}: {}", group.count, one_line(&group.why));
+        // Not of noise: most of a day is, and nobody looks for it.
+        if group.fate != Fate::Noise {
+            line!(log, "<br>{}", places(group));
+        }
     }
     if !report.archived_episodes.is_empty() {
         line!(
@@ -306,12 +312,16 @@ fn notes(log: &mut String, report: &DreamReport) {
     if report.first_seen > 0 {
         line!(
             log,
-            "- {} memories were seen for the first time: their clock of forgetting starts tonight",
-            report.first_seen
+            "- {} seen for the first time: the clock of forgetting starts tonight",
+            counted(report.first_seen, "memory")
         );
     }
     if report.settled_by_rules > 0 {
-        line!(log, "- {} pairs of memories were settled by rules, without a model", report.settled_by_rules);
+        line!(
+            log,
+            "- {} of memories settled by rules, without a model",
+            counted(report.settled_by_rules, "pair")
+        );
     }
     for (agent, why) in &report.fading {
         line!(log, "- memories of `{agent}` do not fade: {why}");
@@ -329,21 +339,23 @@ where
     line!(log, "\n---\n");
     line!(
         log,
-        "Run `{}` · {} · {} · embeddings: {} · language: {} · {} model requests, {} tokens in, {} out · {:.1} s",
+        "Run `{}` · {} · {} · embeddings: {} · language: {} · {}, {} in, {} out · {:.1} s",
         report.run,
         report.mode,
         started.format("%Y-%m-%d %H:%M:%S %Z"),
         cost.embedding,
         cost.language,
-        cost.calls,
-        cost.input_tokens,
+        counted(cost.calls as usize, "model request"),
+        counted(cost.input_tokens as usize, "token"),
         cost.output_tokens,
         report.elapsed_ms as f64 / 1000.0
     );
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+/// Where the chunks of a group are, at most a few of them.
+fn places(group: &Group) -> String {
+    let more = if group.count > group.places.len() { ", …" } else { "" };
+    format!("{}{more}", group.places.join(", "))
 }
 
 fn short(memory: &Shown) -> &str {

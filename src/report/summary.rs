@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{DreamReport, Status};
+use crate::language::counted;
 use crate::state::journal::Fate;
 
 /// The one object that `--json` prints.
@@ -35,9 +36,9 @@ pub fn story(report: &DreamReport) -> Vec<String> {
     let (rem, waiting) = (&report.rem, &report.waiting);
     let mut lines = vec![
         format!(
-            "episodes   {} with {} chunks ({} held back before)",
+            "episodes   {} with {} ({} held back before)",
             report.episodes.len(),
-            report.chunks,
+            counted(report.chunks, "chunk"),
             report.held_back_before
         ),
         format!("clusters   {}", report.clusters),
@@ -51,12 +52,12 @@ pub fn story(report: &DreamReport) -> Vec<String> {
             fate(Fate::PassedOver)
         ),
         format!(
-            "REM        {} candidates, {} conflicts: {} merged, {} consolidated, {} duplicates, {} kept both ({} vetoed)",
-            rem.candidates,
-            rem.conflicts,
+            "REM        {}, {}: {} merged, {} consolidated, {}, {} kept both ({} vetoed)",
+            counted(rem.candidates, "candidate"),
+            counted(rem.conflicts, "conflict"),
             rem.merged,
             rem.consolidated,
-            rem.reinforced,
+            counted(rem.reinforced, "duplicate"),
             rem.kept_both,
             rem.vetoed
         ),
@@ -65,17 +66,23 @@ pub fn story(report: &DreamReport) -> Vec<String> {
             rem.recalled, rem.decayed, rem.faded, waiting.fading
         ),
         format!(
-            "models     {} and {}: {} requests, {} tokens in, {} out",
+            "models     {} and {}: {}, {} in, {} out",
             report.cost.embedding,
             report.cost.language,
-            report.cost.calls,
-            report.cost.input_tokens,
+            counted(report.cost.calls as usize, "request"),
+            counted(report.cost.input_tokens as usize, "token"),
             report.cost.output_tokens
         ),
         format!("memories   {} → {}", report.live.0, report.live.1),
     ];
     if waiting.rows > 0 {
-        lines.push(format!("waiting    {} memories are compared on later nights", waiting.rows));
+        lines.push(format!("waiting    {} to be compared on later nights", counted(waiting.rows, "memory")));
+    }
+    if waiting.conflicts > 0 {
+        let waiting = counted(waiting.conflicts, "memory");
+        lines.push(format!(
+            "waiting    {waiting} with pairs still to be judged, not yet counted as conflicts"
+        ));
     }
     if let Some(why) = report.failure.as_ref().or(report.limit.as_ref()) {
         lines.push(format!("held back  {why}"));

@@ -1,4 +1,4 @@
-//! The example: invented episodes of today for a home of their own. They must not become memories of a real agent.
+//! The example: invented episodes of yesterday and today for a home of their own. They must not become memories of a real agent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,12 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::store::Store;
 
-/// The example episodes: the end of the file's name, and its text with `{at}` and `{agent}` left open.
-const EXAMPLES: [(&str, &str); 3] = [
-    ("dreamer-example-1.md", include_str!("../../examples/episodes/session-1.md")),
-    ("dreamer-example-2.md", include_str!("../../examples/episodes/session-2.md")),
-    ("dreamer-example-note.md", include_str!("../../examples/episodes/note.md")),
+/// The example episodes: how many days ago each was, the end of the file's name, and its text with `{at}` and `{agent}`
+/// left open. What the second session says became of something that the first one says, so they are of two days.
+const EXAMPLES: [(i64, &str, &str); 3] = [
+    (1, "dreamer-example-1.md", include_str!("../../examples/episodes/session-1.md")),
+    (0, "dreamer-example-2.md", include_str!("../../examples/episodes/session-2.md")),
+    (0, "dreamer-example-note.md", include_str!("../../examples/episodes/note.md")),
 ];
 
 /// Invented episodes must not become memories of a real agent.
@@ -31,17 +32,18 @@ pub(super) async fn refuse_real_home(config: &Config, table: Option<&Store>) -> 
     Ok(())
 }
 
-/// Writes the example episodes, dated today, unless some are here already.
+/// Writes the example episodes, dated yesterday and today, unless some are here already.
 pub(super) fn make_examples(config: &Config, now: DateTime<Utc>, report: &mut Report) -> Result<(), Error> {
     if let Some(path) = example_in(&[&config.episodes_dir, &config.archive_dir()]) {
         report.found(&path, ", the example; it is not added again");
         return Ok(());
     }
-    let today = now.with_timezone(&config.timezone).format("%Y-%m-%d");
-    for (index, (name, text)) in EXAMPLES.iter().enumerate() {
-        let path = config.episodes_dir.join(format!("{today}-{name}"));
-        // The sessions ended one after the other, the last one just now.
-        let ended = now - TimeDelta::minutes(30 * (EXAMPLES.len() - index) as i64);
+    for (index, (days_ago, name, text)) in EXAMPLES.iter().enumerate() {
+        let then = now - TimeDelta::days(*days_ago);
+        let date = then.with_timezone(&config.timezone).format("%Y-%m-%d");
+        let path = config.episodes_dir.join(format!("{date}-{name}"));
+        // One after the other, the last one just now.
+        let ended = then - TimeDelta::minutes(30 * (EXAMPLES.len() - index) as i64);
         let text = text
             .replace("{at}", &ended.format("%Y-%m-%d %H:%M:%S").to_string())
             .replace("{agent}", &config.agent);
@@ -64,7 +66,7 @@ fn example_in(folders: &[&Path]) -> Option<PathBuf> {
         .filter(|path| {
             path.file_name()
                 .and_then(|n| n.to_str())
-                .is_some_and(|n| EXAMPLES.iter().any(|(end, _)| n.ends_with(end)))
+                .is_some_and(|n| EXAMPLES.iter().any(|(_, end, _)| n.ends_with(end)))
         })
         .collect();
     found.sort();

@@ -1,5 +1,5 @@
 //! `dreamer setup`: the folders of a home, an empty table where there is none, a settings file to edit, and on request
-//! example episodes of today. Safe to repeat: what exists is left as it is and said.
+//! example episodes of yesterday and today. Safe to repeat: what exists is left as it is and said.
 //! Never reads or prints a key.
 
 mod example;
@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use self::example::{make_examples, refuse_real_home};
 use self::settings::{choices, make_env_file, with_choices};
 use crate::config::{Config, ConfigError, Layers, Origin, warnings};
-use crate::error::{Error, chain};
+use crate::error::{Error, chain, way_out_if_empty};
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::configured;
@@ -38,7 +38,7 @@ const FOLDERS: [&str; 10] = [
 /// Whether setup adds the example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Example {
-    /// Episodes of today, and models that need nothing where none are chosen.
+    /// Episodes of yesterday and today, and models that need nothing where none are chosen.
     Wanted,
     /// A home for real episodes.
     No,
@@ -64,6 +64,14 @@ pub enum SetupError {
         /// What shows that it is real.
         why: &'static str,
     },
+    /// The embedding model did not say how long its vectors are, and the table is made for one length.
+    #[error("ask {model} how long its vectors are: {why}; or set DREAMER_EMBEDDING_DIM, if you know it")]
+    Length {
+        /// The model.
+        model: String,
+        /// What came of asking, with the remedy.
+        why: String,
+    },
 }
 
 /// What setup did, for the operator.
@@ -75,6 +83,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// What keeps a night from starting yet, if anything: what to do about it.
     pub open: Option<String>,
+    /// Whether there is still no table, so that setup has to run again.
+    pub lacks_table: bool,
     /// The home, to be named in the next command when it is not where Dreamer looks by itself.
     pub home: PathBuf,
     /// Whether the next command has to name the home.
@@ -101,14 +111,16 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
     let choices = choices(layers, example);
     let layers = with_choices(layers, &choices);
     let (config, _) = Config::resolve(&layers)?;
-    let has_table = match Store::open(&config.lancedb_uri).await {
-        Ok(store) => Some(store),
-        Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => None,
-        Err(error) => return Err(error.into()),
+    let table = table_of(&config).await?;
+    let open = config.check_night().err();
+    let length = match (&table, &open) {
+        (Some(table), _) => Some(table.dim()),
+        (None, None) => Some(length(&config).await?),
+        // Made for a model that nobody has chosen, it would stop every night of the one that is.
+        (None, Some(_)) => None,
     };
-    let dim = dimension(&config, has_table.as_ref()).await?;
     if example == Example::Wanted {
-        refuse_real_home(&config, has_table.as_ref()).await?;
+        refuse_real_home(&config, table.as_ref()).await?;
     }
 
     let mut report = Report {
@@ -116,33 +128,39 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
         must_name_home: matches!(layers.get("DREAMER_HOME"), Some((_, Origin::Flag))),
         env_file: layers.env_file.clone(),
         warnings: warnings(&layers, &config),
+        lacks_table: length.is_none(),
         ..Report::default()
     };
     make_folders(&config, &mut report)?;
-    make_table(&config, has_table.as_ref(), dim, &mut report).await?;
+    make_table(&config, table.as_ref(), length, &mut report).await?;
+    if let Some(table) = &table {
+        compare(&config, table, &mut report).await?;
+    }
     make_env_file(&config.home.join(".env"), &choices, &mut report)?;
     if example == Example::Wanted {
         make_examples(&config, now, &mut report)?;
     }
-    report.open = config.check_night().err().map(|error| match error {
+    report.open = open.map(|error| match error {
         ConfigError::Missing { variable, remedy } => format!("{variable}: {remedy}"),
         other => other.to_string(),
     });
     Ok(report)
 }
 
-/// The length of the vectors: the table's, else what is known of the model, else what its server says.
-async fn dimension(config: &Config, table: Option<&Store>) -> Result<usize, Error> {
-    if let Some(table) = table {
-        return Ok(table.dim());
+/// The table, where there is one.
+async fn table_of(config: &Config) -> Result<Option<Store>, StoreError> {
+    match Store::open(&config.lancedb_uri).await {
+        Ok(store) => Ok(Some(store)),
+        Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
-    if config.embedding_model().is_empty() {
-        config.check_embedder()?;
+}
+
+/// How long the embedding model's vectors are: as set, else what is known of it, else what its server says.
+async fn length(config: &Config) -> Result<usize, Error> {
+    if let Some(length) = config.dimension() {
+        return Ok(length);
     }
-    if let Some(dim) = config.dimension() {
-        return Ok(dim);
-    }
-    config.check_embedder()?;
     // Once: a person is waiting.
     let limits = Limits { retries: 0, ..Limits::new(4, 30, 1, Instant::now()) };
     let embedder = configured::embedder(config, Budget::new(limits))?;
@@ -152,14 +170,7 @@ async fn dimension(config: &Config, table: Option<&Store>) -> Result<usize, Erro
         Ok(_) => "it gave no vector".to_owned(),
         Err(error) => format!("could not {}", chain(error)),
     };
-    Err(ConfigError::Missing {
-        variable: "DREAMER_EMBEDDING_DIM",
-        remedy: format!(
-            "the table is made for vectors of one length, and the embedding model {} did not say how long its are: \
-             {why}; see to that, or set DREAMER_EMBEDDING_DIM if you know it",
-            config.embedding_model()
-        ),
-    })?
+    Err(SetupError::Length { model: config.embedding_model().to_owned(), why })?
 }
 
 fn make_folders(config: &Config, report: &mut Report) -> Result<(), Error> {
@@ -204,22 +215,44 @@ fn make_private_folder(path: &Path) -> Result<(), SetupError> {
 async fn make_table(
     config: &Config,
     table: Option<&Store>,
-    dim: usize,
+    length: Option<usize>,
     report: &mut Report,
 ) -> Result<(), Error> {
+    let Some(length) = length else {
+        report.lines.push(
+            "later    no table yet: run `dreamer setup` again once the models are chosen, it is made for the \
+             embedding model's vectors"
+                .to_owned(),
+        );
+        return Ok(());
+    };
     let path = Path::new(&config.lancedb_uri);
-    let what = format!(", the table `memories` with vectors of {dim} numbers");
-    if table.is_none() && Store::create(&config.lancedb_uri, dim).await? == Created::New {
+    let what = format!(", the table `memories` with vectors of {length} numbers");
+    if table.is_none() && Store::create(&config.lancedb_uri, length).await? == Created::New {
         report.made(path, &what);
     } else {
         report.found(path, &what);
     }
-    if let Some(other) = config.dimension().filter(|other| *other != dim) {
-        report.warnings.push(format!(
-            "the table holds vectors of {dim} numbers, {} makes {other}: a night will stop; set the provider and \
-             model that wrote the table",
-            config.embedding_model()
-        ));
+    Ok(())
+}
+
+/// Warns of a table that the chosen embedding model cannot use, and where that cannot be said.
+async fn compare(config: &Config, table: &Store, report: &mut Report) -> Result<(), Error> {
+    if config.dimension().is_none() && config.check_embedder().is_err() {
+        return Ok(());
+    }
+    match length(config).await {
+        Ok(other) if other != table.dim() => report.warnings.push(format!(
+            "the table holds vectors of {} numbers, {} makes {other}: a night will stop; set the provider and model \
+             that wrote the table{}",
+            table.dim(),
+            config.embedding_model(),
+            way_out_if_empty(table.is_empty().await?, &config.lancedb_uri)
+        )),
+        Ok(_) => {}
+        Err(error) => {
+            report.warnings.push(format!("whether the table fits is not known: could not {}", chain(&error)))
+        }
     }
     Ok(())
 }
@@ -282,8 +315,9 @@ mod tests {
         let names: Vec<_> = files(&config.episodes_dir);
         assert_eq!(names.len(), 3);
         let first = String::from_utf8(names[0].1.clone()).unwrap();
-        assert!(names[0].0.ends_with("2026-03-10-dreamer-example-1.md"));
-        assert!(first.starts_with("# Session: 2026-03-10 20:00:00 UTC\n"), "{first}");
+        assert!(names[0].0.ends_with("2026-03-09-dreamer-example-1.md"));
+        assert!(names[1].0.ends_with("2026-03-10-dreamer-example-2.md"));
+        assert!(first.starts_with("# Session: 2026-03-09 20:00:00 UTC\n"), "{first}");
         assert!(first.contains("agent:main:main") && !first.contains('{'));
     }
 
@@ -313,9 +347,51 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let report = setup(&layers(dir.path(), &[]), Example::No, now()).await.unwrap();
         assert!(report.open.unwrap().starts_with("OPENAI_API_KEY"));
+        assert!(report.lacks_table && files(&dir.path().join("home/lancedb")).is_empty());
         let written = fs::read_to_string(dir.path().join("home/.env")).unwrap();
         assert_eq!(written, TEMPLATE);
         assert!(files(&dir.path().join("home/episodes")).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_table_that_the_chosen_model_cannot_use_is_told_and_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = |dim| [("OPENAI_API_KEY", "sk-x"), ("DREAMER_EMBEDDING_DIM", dim)];
+        assert_eq!(
+            setup(&layers(dir.path(), &set("768")), Example::No, now()).await.unwrap().warnings.len(),
+            0
+        );
+        fs::remove_file(dir.path().join("home/.env")).unwrap();
+        let before = files(&dir.path().join("home/lancedb"));
+        let report = setup(&layers(dir.path(), &set("1536")), Example::No, now()).await.unwrap();
+        assert!(report.warnings[0].contains("768 numbers"), "{:?}", report.warnings);
+        assert!(
+            report.warnings[0].ends_with("/memories.lance and run `dreamer setup`"),
+            "{:?}",
+            report.warnings
+        );
+        assert_eq!(files(&dir.path().join("home/lancedb")), before);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_settings_file_with_a_key_that_others_may_read_is_told() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("home")).unwrap();
+        let path = dir.path().join("home/.env");
+        for (text, mode, told) in [
+            ("OPENAI_API_KEY=sk-x\n", 0o644, true),
+            ("OPENCLAW_GATEWAY_TOKEN=x\n", 0o640, true),
+            ("OPENAI_API_KEY=sk-x\n", 0o600, false),
+            ("OPENAI_API_KEY=\nDREAMER_FADE=off\n", 0o644, false),
+        ] {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let warnings = setup(&layers(dir.path(), &[]), Example::No, now()).await.unwrap().warnings;
+            let found = warnings.iter().any(|line| line.contains("chmod 600") && !line.contains("sk-x"));
+            assert_eq!(found, told, "{text} {mode:o}: {warnings:?}");
+        }
     }
 
     #[tokio::test]
@@ -396,7 +472,11 @@ mod tests {
         assert!(error.to_string().contains("gateway") && error.exit_code() == 78, "{error}");
         assert!(!outside.exists() && !dir.path().join("home").exists());
 
-        let builtin = [("DREAMER_EMBEDDING_PROVIDER", "builtin"), ("DREAMER_BUILTIN_MODEL", "lexical")];
+        let builtin = [
+            ("DREAMER_EMBEDDING_PROVIDER", "builtin"),
+            ("DREAMER_BUILTIN_MODEL", "lexical"),
+            ("DREAMER_LLM_PROVIDER", "extractive"),
+        ];
         setup(&layers(dir.path(), &builtin), Example::No, now()).await.unwrap();
         let store = Store::open(dir.path().join("home/lancedb").to_str().unwrap()).await.unwrap();
         let memory = Memory {

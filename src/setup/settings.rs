@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Example, Report, create_new};
-use crate::config::{EnvFile, Layers, Origin, VARIABLES, Variable, expand};
+use crate::config::{EnvFile, FLUSH_VARIABLES, Layers, Origin, VARIABLES, Variable, expand, read_env_file};
 use crate::error::Error;
 
 /// The settings file that is written into a home: the shipped template.
@@ -87,6 +87,7 @@ pub(super) fn make_env_file(
 ) -> Result<(), Error> {
     if !create_new(path, &env_file(choices), 0o600)? {
         report.found(path, ", left as it is");
+        report.warnings.extend(open_to_others(path));
         return Ok(());
     }
     match choices.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ") {
@@ -94,6 +95,31 @@ pub(super) fn make_env_file(
         set => report.made(path, &format!(" with {set}")),
     }
     Ok(())
+}
+
+/// Warns of a settings file with a key in it that others may read. It is somebody's own: its permissions stay.
+fn open_to_others(path: &Path) -> Option<String> {
+    let mode = mode_of(path).filter(|mode| mode & 0o077 != 0)?;
+    let file = read_env_file(path).ok()??;
+    let is_key = |variable: &&&str| file.values.get(**variable).is_some_and(|value| !value.trim().is_empty());
+    let secrets: Vec<&str> =
+        VARIABLES.iter().chain(FLUSH_VARIABLES).filter(|v| v.secret).map(|v| v.name).collect();
+    let name = secrets.iter().find(is_key)?;
+    Some(format!(
+        "{} holds {name} and its permissions ({mode:03o}) are not for you alone: chmod 600 {0}",
+        path.display()
+    ))
+}
+
+#[cfg(unix)]
+fn mode_of(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Some(std::fs::metadata(path).ok()?.permissions().mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn mode_of(_: &Path) -> Option<u32> {
+    None
 }
 
 /// The template with the chosen values in their places.

@@ -95,6 +95,16 @@ impl Store {
         Ok(rows)
     }
 
+    /// Whether `memories` holds nothing at all, not even a row that cannot be read.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub async fn is_empty(&self) -> Result<bool, StoreError> {
+        // Whose a row is without an agent makes no difference here.
+        let rows = self.rows("").await?;
+        Ok(rows.memories.is_empty() && rows.ownerless == 0 && rows.unreadable == 0)
+    }
+
     /// The vectors of memories, by id. Ids that are gone or whose vector is null are not in the map.
     ///
     /// # Errors

@@ -211,6 +211,62 @@ fn setup_in_a_named_home_names_it_in_the_next_command() {
 }
 
 #[test]
+fn setup_before_a_model_is_chosen_leads_to_setup_again() {
+    let place = Place::new();
+    let lines = place.lines(&["--home", "h", "setup"]);
+    let (home, last) = (place.path("h"), lines.last().unwrap());
+    assert!(last.ends_with(&format!("then: dreamer --home {} setup", home.display())), "{last}");
+    assert!(lines.iter().any(|line| line.contains("no table yet: run `dreamer setup` again")), "{lines:?}");
+    assert!(!home.join("lancedb/memories.lance").exists());
+    let chosen = "DREAMER_EMBEDDING_PROVIDER=builtin\nDREAMER_BUILTIN_MODEL=lexical\nDREAMER_LLM_PROVIDER=extractive\n";
+    std::fs::write(home.join(".env"), chosen).unwrap();
+    let lines = place.lines(&["--home", "h", "setup"]);
+    assert!(
+        lines.iter().any(|line| line.starts_with("created") && line.contains("1024 numbers")),
+        "{lines:?}"
+    );
+    assert!(lines.last().unwrap().ends_with("--verbose"), "{lines:?}");
+}
+
+#[test]
+fn a_name_that_others_read_is_told_where_the_server_is_not_found() {
+    let place = Place::new();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let chosen = "DREAMER_EMBEDDING_PROVIDER=ollama\nDREAMER_LLM_PROVIDER=ollama\n";
+    let settings =
+        format!("{chosen}OLLAMA_BASE_URL=http://127.0.0.1:{port}\nOLLAMA_HOST=http://127.0.0.1:1\n");
+    std::fs::write(place.path(".env"), settings).unwrap();
+    let told = place.refused(&["setup"], &[], 78);
+    assert!(told.contains("is not read by Dreamer; set OLLAMA_BASE_URL"), "{told}");
+    let (cause, way) = (told.find("could not reach nomic-embed-text"), told.find("DREAMER_EMBEDDING_DIM"));
+    assert!(told.contains("could not ask nomic-embed-text how long its vectors are"), "{told}");
+    assert!(
+        cause.is_some() && cause < way && told.contains("in 1 try; start it with `ollama serve`"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_night_that_is_not_due_says_once_why_and_what_is_behind_it() {
+    let place = Place::with_example();
+    std::fs::write(place.path(".dreamer/episodes/notes.md"), "I like tea.\n").unwrap();
+    let any_time = [("DREAMER_WINDOW", "off")];
+    for args in [&["--if-due"][..], &["--if-due", "--verbose"]] {
+        let output = place.run(args, &any_time);
+        let (told, log) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{log}");
+        assert!(told.starts_with("not due: 0 new chunks or captured memories; a night needs 5"), "{told}");
+        assert!(told.contains("1 file passed over, no episodes by their name: notes.md"), "{told}");
+        assert!(told.contains("example-1.md changed in the last ten minutes"), "{told}");
+        assert!(told.lines().count() == 1 && !log.contains("not due"), "{told}{log}");
+    }
+    let output = place.run(&["--if-due", "--json", "--verbose"], &any_time);
+    assert!(text(&output.stderr).contains("not due: 0 new"), "the object has no reason");
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["status"], "not_due");
+}
+
+#[test]
 fn setup_never_prints_any_part_of_a_key() {
     let place = Place::new();
     let output = place.run(&["setup"], &[("OPENAI_API_KEY", "sk-proj-abcdefgh12345678")]);
@@ -244,7 +300,7 @@ fn config_shows_each_value_with_its_origin_and_no_secret() {
     let json: Value = serde_json::from_slice(&place.run(&["config", "--json"], &environment).stdout).unwrap();
     assert_eq!(json["DREAMER_FADE"]["value"], "off");
     assert_eq!(json["OPENAI_API_KEY"]["value"], "set");
-    assert_eq!(json.as_object().unwrap().len(), VARIABLES.len());
+    assert_eq!(json.as_object().unwrap().len(), VARIABLES.len() + FLUSH_VARIABLES.len());
 }
 
 #[test]
@@ -287,7 +343,7 @@ fn a_slip_in_a_name_is_told_on_stderr() {
 fn looking_needs_no_key_but_a_database() {
     let place = Place::new();
     assert!(place.refused(&["memories", "list"], &[], 1).contains("dreamer setup"));
-    place.run(&["setup"], &[]);
+    place.run(&["setup"], &[("OPENAI_API_KEY", "sk-for-the-setup-alone")]);
     assert_eq!(place.lines(&["memories", "list"]), ["no memories"]);
     assert_eq!(place.lines(&["memories", "list", "--json"]), Vec::<String>::new());
     assert!(place.refused(&["memories", "search", "tea"], &[], 78).contains("OPENAI_API_KEY"));

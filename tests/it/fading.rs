@@ -322,7 +322,7 @@ async fn the_loss_budget_lets_the_least_important_go_first() {
         night += chrono::TimeDelta::hours(1);
         assert_eq!((home.archived().await, report.waiting.fading), (ids(0..faded), wait));
         let log = std::fs::read_to_string(report.dream_log.unwrap()).unwrap();
-        assert!(log.contains(&format!("{wait} more are below the threshold and wait")), "{log}");
+        assert!(log.contains(&format!("{wait} more below the threshold: waiting")), "{log}");
     }
 }
 

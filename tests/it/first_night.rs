@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dreamer::dream::{Models, dream_with};
-use dreamer::memory::{Memory, Reconciled};
+use dreamer::memory::{Memory, Reconciled, Trace};
 use dreamer::providers::Reasoner;
 use dreamer::providers::budget::{Budget, Limits};
 use dreamer::providers::openai::{OpenAiChat, OpenAiEmbedder};
@@ -83,7 +83,7 @@ async fn rows(home: &Home) -> BTreeMap<String, Memory> {
 async fn waiting(home: &Home) -> BTreeSet<String> {
     let (live, store) = (rows(home).await, home.store().await);
     let traces = store.traces().await.unwrap().traces.into_values();
-    let open = traces.filter(|trace| trace.reconciled == Reconciled::Waiting && live.contains_key(&trace.id));
+    let open = traces.filter(|trace| trace.reconciled != Reconciled::Done && live.contains_key(&trace.id));
     open.map(|trace| trace.id).collect()
 }
 
@@ -131,15 +131,24 @@ async fn two_thousand_old_rows_are_taken_in_within_the_budget_and_the_rest_follo
     assert_eq!(texts.len(), live.len());
     assert!(first.settled_by_rules >= 50, "{}", first.settled_by_rules);
     let wait = waiting(&home).await;
+    // Those beyond what a night takes up are material for the next, but for a few that left with their twins; open
+    // conflicts are not.
+    let beyond = |trace: &&Trace| trace.reconciled == Reconciled::Waiting && live.contains_key(&trace.id);
+    let stored = home.store().await.traces().await.unwrap().traces;
+    let beyond = stored.values().filter(beyond).count();
+    assert!(
+        (first.waiting.rows - 50..=first.waiting.rows).contains(&beyond),
+        "{beyond} {}",
+        first.waiting.rows
+    );
     assert!(wait.len() >= 1600 && first.waiting.rows >= 1600, "{} {}", wait.len(), first.waiting.rows);
     let newest: Vec<&Memory> = old.iter().rev().filter(|row| live.contains_key(&row.id)).take(100).collect();
     let open = newest.iter().filter(|row| wait.contains(&row.id)).count();
     assert!(open < 10, "{open} of the newest wait");
     let log = std::fs::read_to_string(first.dream_log.as_ref().unwrap()).unwrap();
-    let told =
-        format!("{} memories were seen for the first time or changed and are compared", first.waiting.rows);
+    let told = format!("{} memories seen for the first time or changed: compared", first.waiting.rows);
     assert!(log.contains(&told), "{log}");
-    let told = format!("{} pairs of memories were settled by rules, without a model", first.settled_by_rules);
+    let told = format!("{} pairs of memories settled by rules, without a model", first.settled_by_rules);
     assert!(log.contains(&told), "{log}");
 
     let mut asked: BTreeSet<String> = BTreeSet::new();

@@ -192,12 +192,52 @@ async fn setup_says_how_to_go_on_where_no_server_or_no_model_is() {
         let home = Home::at(&base_url);
         let error = setup::setup(&home.layers(), Example::No, now()).await.unwrap_err();
         let told = error.to_string();
-        assert!(told.contains(remedy) && told.contains("DREAMER_EMBEDDING_DIM"), "{told}");
+        assert!(told.starts_with("ask nomic-embed-text how long its vectors are: "), "{told}");
+        assert!(
+            told.contains(remedy) && told.ends_with("or set DREAMER_EMBEDDING_DIM, if you know it"),
+            "{told}"
+        );
         assert_eq!(error.exit_code(), 78);
         assert!(!home.path().exists());
         let home = home.set("DREAMER_EMBEDDING_DIM", "768").set_up().await;
         assert_eq!(Store::open(&home.config().lancedb_uri).await.unwrap().dim(), 768);
     }
+}
+
+#[tokio::test]
+async fn setup_compares_a_table_that_is_there_with_the_model() {
+    let server = FakeOllama::new().start().await;
+    let mut home = Home::of(&server).set("DREAMER_EMBEDDING_DIM", "1536").set_up().await;
+    home.settings.remove("DREAMER_EMBEDDING_DIM");
+    let warned = async |home: &Home| {
+        setup::setup(&home.layers(), Example::No, now()).await.unwrap().warnings.join("\n")
+    };
+    let told = warned(&home).await;
+    assert!(
+        told.contains("1536 numbers, nomic-embed-text makes 64") && told.contains("the table is empty"),
+        "{told}"
+    );
+    assert_eq!(server.embeddings().len(), 1, "it is asked once");
+    let home = home.with_note("2026-03-10.md", "I like tea.\n");
+    let error = home.dream(FULL).await.unwrap_err();
+    let told = error.to_string();
+    assert_eq!(error.exit_code(), 78);
+
+    // What the message says helps.
+    let folder = told.split("remove ").nth(1).unwrap().split(" and run").next().unwrap();
+    assert!(folder.ends_with("lancedb/memories.lance") && told.ends_with("`dreamer setup`"), "{told}");
+    std::fs::remove_dir_all(folder).unwrap();
+    let home = home.set_up().await;
+    assert_eq!(Store::open(&home.config().lancedb_uri).await.unwrap().dim(), 64);
+    assert_eq!(warned(&home).await, "");
+
+    // Nobody answers: setup ends well all the same.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let told = warned(&home.set("OLLAMA_BASE_URL", &format!("http://127.0.0.1:{port}"))).await;
+    assert!(
+        told.contains("whether the table fits is not known") && told.contains("`ollama serve`"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

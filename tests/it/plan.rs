@@ -155,9 +155,9 @@ async fn rows_that_changed_meanwhile_are_left_alone_and_told() {
     home.add(&[memory("added", "The user adopted a greyhound.", 0.7)]).await;
     let (log, warnings) = log_of(&home, &run, 20).await;
     for told in [
-        "1 memories had been edited meanwhile and stay",
-        "1 memories had been edited meanwhile and kept",
-        "1 memories had been given another importance",
+        "1 memory edited meanwhile: left in place",
+        "1 memory edited meanwhile: importance kept",
+        "1 memory given another importance",
     ] {
         assert!(warnings.iter().any(|w| w.starts_with(told)) && log.contains(told), "{told}: {warnings:?}");
     }
@@ -176,7 +176,7 @@ async fn a_deleted_row_does_not_come_back() {
     let run = preview(&home, 2, 20).await;
     home.gateway().await.delete("id in ('lamp-2', 'heron')").await.unwrap();
     let (_, warnings) = log_of(&home, &run, 20).await;
-    let told = "2 memories that were to leave had been deleted meanwhile";
+    let told = "2 memories to leave, deleted meanwhile";
     assert!(warnings.iter().any(|w| w == told), "{warnings:?}");
     let live = home.texts().await;
     assert!(!live.iter().any(|text| text.contains("heron")), "{live:?}");
@@ -192,7 +192,7 @@ async fn a_duplicate_stays_when_the_row_that_carries_it_says_something_else_by_t
     assert!(home.plan(&run).leaving.iter().any(|leaving| leaving.id == "lamp-2"));
     edit(&home, "lamp-1", "text", "'The user bought a clock.'").await;
     let (_, warnings) = log_of(&home, &run, 20).await;
-    assert!(warnings.iter().any(|w| w.contains("what was to carry their content")), "{warnings:?}");
+    assert!(warnings.iter().any(|w| w.contains("what was to carry the content")), "{warnings:?}");
     let live = home.texts().await;
     assert!(live.contains(&"The user bought a brass lamp.".into()), "{live:?}");
     assert!(!home.archived().await.contains(&"lamp-2".into()));
@@ -214,7 +214,7 @@ async fn a_merge_whose_source_changed_is_dropped_and_its_words_come_again() {
         }
         let report = home.apply(&run, at(2, 20)).await.unwrap();
         assert!(
-            report.warnings.iter().any(|w| w.starts_with("1 memories were not merged")),
+            report.warnings.iter().any(|w| w.starts_with("1 memory not merged")),
             "{:?}",
             report.warnings
         );

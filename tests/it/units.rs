@@ -191,7 +191,9 @@ fn a_gateways_folders_can_be_written_and_nothing_else() {
     let machine = Machine::with_gateway();
     let told = machine.install();
     assert_eq!(machine.units(), UNITS);
-    assert!(told.contains("systemctl list-timers dreamer.timer session-flush.timer"), "{told}");
+    let user = text(&machine.run("id", &["-un"]).stdout);
+    let next = format!("sudo scripts/install-units --user {} --home {}\n", user.trim(), machine.home());
+    assert!(told.ends_with(&next) && !told.contains("list-timers"), "nothing was started: {told}");
     let (episodes, database) = (machine.path("ws/memory"), machine.path("db & 100%% more"));
     let expected = format!("\"{}\" \"-{}\" \"-{}\"", machine.home(), database.display(), episodes.display());
     for service in SERVICES {
@@ -214,7 +216,6 @@ fn a_home_of_its_own_has_no_session_to_end() {
     assert_eq!(machine.units(), UNITS[..3]);
     assert_eq!(machine.value("dreamer.service", "ReadWritePaths"), format!("\"{}\"", machine.home()));
     assert_eq!(machine.value("dreamer.service", "TimeoutStartSec"), "150min");
-    assert_eq!(machine.value("dreamer.service", "EnvironmentFile"), format!("-{}/.env", machine.home()));
 }
 
 #[test]
@@ -247,6 +248,63 @@ fn the_commands_of_the_units_are_ones_the_program_knows() {
     machine.install();
     let over = machine.exec("session-flush.service", "ExecStartPost", "");
     assert_eq!(over.status.code(), Some(0), "{}", text(&over.stderr));
+}
+
+#[test]
+fn a_comment_behind_a_value_is_one_for_the_units_too() {
+    let machine = Machine::new("my home", "DREAMER_WINDOW=off # any time\nDREAMER_MIN_NEW=1 # low\n");
+    machine.install();
+    for unit in ["dreamer.service", "dreamer-alert@.service"] {
+        assert!(!machine.unit(unit).contains("EnvironmentFile=-"), "systemd keeps comments as values");
+        assert_eq!(machine.exec(unit, "ExecStart", "x").status.code(), Some(0), "{unit}");
+    }
+    let gateway = Machine::with_gateway();
+    gateway.install();
+    let flush = gateway.unit("session-flush.service");
+    assert!(
+        !flush.contains("EnvironmentFile=-") && flush.contains(&format!("--home \"{}\"", gateway.home()))
+    );
+}
+
+#[test]
+fn a_flush_that_is_to_be_tried_again_ends_before_the_night() {
+    let machine = Machine::with_gateway();
+    machine.install();
+    let flush = |name: &str| machine.value("session-flush.service", name);
+    let minutes = |name: &str| flush(name).trim_end_matches("min").parse::<u32>().unwrap();
+    let starts: u32 = flush("StartLimitBurst").parse().unwrap();
+    assert!(starts > 1 && starts * (minutes("TimeoutStartSec") + minutes("RestartSec")) < 60);
+    for name in ["Restart", "RestartPreventExitStatus"] {
+        assert_eq!(flush(name), machine.value("dreamer.service", name));
+    }
+}
+
+#[test]
+fn without_systemd_nothing_is_written_and_cron_is_named() {
+    let machine = Machine::new("my home", "");
+    let bin = machine.path("few");
+    std::fs::create_dir(&bin).unwrap();
+    for program in ["bash", "dirname", "id"] {
+        let found = text(&machine.run("sh", &["-c", &format!("command -v {program}")]).stdout);
+        std::os::unix::fs::symlink(found.trim(), bin.join(program)).unwrap();
+    }
+    let written = || {
+        let listed = std::fs::read_dir("/etc/systemd/system").into_iter().flatten().flatten();
+        let mut names: Vec<_> = listed.map(|entry| entry.file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = written();
+    for args in [&["--home", machine.home()][..], &["--uninstall"]] {
+        let mut command = Command::new(bin.join("bash"));
+        command.arg(repository("scripts/install-units")).args(args).env_clear().env("PATH", &bin);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {told}");
+        assert!(told.contains("no systemctl") && told.contains("examples/crontab"), "{args:?}: {told}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(written(), before);
 }
 
 #[test]
@@ -300,9 +358,15 @@ fn the_crontab_runs_commands_the_program_knows_in_the_order_of_the_units() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     let when: Vec<String> = lines.iter().map(|line| line[..5].join(" ")).collect();
-    assert_eq!(when, ["0 2 * * *", "0 3 * * *", "30 6-22 * * *"]);
-    for line in lines.iter().filter(|line| line[5] == "dreamer") {
-        let end = line.iter().position(|word| *word == "2>&1").unwrap();
+    assert_eq!(when, ["0 2 * * *", "0 3 * * *", "15,30,45 3 * * *", "30 6-22 * * *"]);
+    let nights: Vec<_> = lines.iter().filter(|line| line[5] == "dreamer").collect();
+    assert_eq!(nights.len(), 3);
+    for line in nights {
+        assert!(
+            line.ends_with(&[">>", "\"$HOME/.dreamer/cron.log\"", "2>&1"]),
+            "no syslog is needed: {line:?}"
+        );
+        let end = line.len() - 3;
         let args = [&line[6..end], &["--help"]].concat();
         let output = machine.run(machine.path("bin/dreamer"), &args);
         assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));

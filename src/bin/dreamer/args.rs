@@ -70,7 +70,7 @@ pub(crate) enum Other {
     },
     /// Make a home: folders, an empty table if there is none, a settings file
     Setup {
-        /// Add example episodes of today, and models that need no network unless others are configured
+        /// Add example episodes of yesterday and today, and models that need no network unless others are configured
         #[arg(long)]
         example: bool,
     },

@@ -52,9 +52,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         return set_up(&layers, if example { Example::Wanted } else { Example::No }).await;
     }
     let (config, settings) = alert::heard(&command, Config::resolve(&layers)).await?;
-    for warning in config::warnings(&layers, &config) {
-        tracing::warn!("{warning}");
-    }
+    tell(&config::warnings(&layers, &config));
     match command.other {
         None => night::dream(&config, &command.night).await,
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
@@ -66,7 +64,13 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Unmerge { id }) => undo::unmerge(&config, &id).await,
         Some(Other::Redream { file }) => undo::redream(&config, &file).await,
         Some(Other::Snapshots { look }) => snapshots::look(&config, &look),
-        Some(Other::Config { json }) => show_config(&config, settings, json),
+        Some(Other::Config { json }) => show_config(&config, &layers, settings, json),
+    }
+}
+
+fn tell(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
     }
 }
 
@@ -74,19 +78,27 @@ fn layers(command: &Command) -> Result<Layers, ConfigError> {
     Layers::of_process(command.common.home.as_deref(), command.common.env_file.as_deref())
 }
 
-fn show_config(config: &Config, settings: Vec<Setting>, json: bool) -> Result<u8, Failure> {
-    let settings = match config.calibrated()? {
+fn show_config(config: &Config, layers: &Layers, settings: Vec<Setting>, json: bool) -> Result<u8, Failure> {
+    let mut settings = match config.calibrated()? {
         Some(calibrated) => config::with_calibration(settings, config.embedding_model(), calibrated),
         None => settings,
     };
+    settings.extend(config::of_flush(layers));
     let text = if json { config::show_json(&settings) + "\n" } else { config::show(&settings) };
     print(&text).map(|()| 0)
 }
 
 async fn set_up(layers: &Layers, example: Example) -> Result<u8, Failure> {
-    let report = setup::setup(layers, example, Utc::now()).await?;
-    for warning in &report.warnings {
-        tracing::warn!("{warning}");
-    }
+    let report = match setup::setup(layers, example, Utc::now()).await {
+        Ok(report) => report,
+        Err(error) => {
+            // A server that was not found may be the one of a name that is not read.
+            if let Ok((config, _)) = Config::resolve(layers) {
+                tell(&config::warnings(layers, &config));
+            }
+            return Err(error.into());
+        }
+    };
+    tell(&report.warnings);
     print(&output::setup(&report)).map(|()| 0)
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use dreamer::config::Config;
+use dreamer::language::counted;
 use dreamer::memory::{Archived, Memory, RawMemory, Similarity, Trace};
 use dreamer::store::{Store, StoreError};
 use dreamer::why::raw_of;
@@ -47,7 +48,7 @@ async fn list(config: &Config, store: &Store) -> Result<u8, Failure> {
         [(rows.ownerless, "no agent (agentId is empty)"), (rows.unreadable, "no id or no text")]
     {
         if count > 0 {
-            tracing::warn!("{count} rows have {what} and are not shown");
+            tracing::warn!("{} with {what}: not shown", counted(count, "row"));
         }
     }
     let memories = by_importance(rows.memories);
@@ -88,7 +89,7 @@ impl<'a> Dates<'a> {
     pub(crate) async fn read(config: &'a Config, store: &Store) -> Result<Self, Failure> {
         let traces = store.traces().await?;
         if !traces.unreadable.is_empty() {
-            tracing::warn!("the traces of {} memories cannot be read", traces.unreadable.len());
+            tracing::warn!("{} cannot be read", counted(traces.unreadable.len(), "trace"));
         }
         Ok(Self { config, traces: traces.traces })
     }

@@ -6,7 +6,9 @@ use chrono::Utc;
 use dreamer::alert;
 use dreamer::config::Config;
 use dreamer::dream::{self, Mode, Options};
+use dreamer::language::counted;
 use dreamer::report::{DreamReport, Status, dream_log, story, summary};
+use dreamer::state::journal::Fate;
 
 use crate::args::Night;
 use crate::failure::{Failure, print};
@@ -37,13 +39,25 @@ pub(crate) async fn apply(config: &Config, run: &str, json: bool) -> Result<u8, 
     tell(config, &report, json)
 }
 
+/// The reason, and in parentheses what may be behind it: a file that is too new, or one with a name that is no episode's.
+fn not_due(warnings: &[String]) -> String {
+    match warnings {
+        [] => "not due".to_string(),
+        [reason] => format!("not due: {reason}"),
+        [reason, behind @ ..] => format!("not due: {reason} ({})", behind.join("; ")),
+    }
+}
+
 /// The story goes to the log, the data to stdout: the summary object, or the log of a dry run, or one line.
 fn tell(config: &Config, report: &DreamReport, json: bool) -> Result<u8, Failure> {
     if report.status == Status::NotDue {
-        let reason = report.warnings.join("; ");
-        tracing::info!("not due: {reason}");
-        let told = if json { format!("{}\n", summary(report)) } else { format!("not due: {reason}\n") };
-        return print(&told).map(|()| 0);
+        let told = not_due(&report.warnings);
+        if !json {
+            return print(&format!("{told}\n")).map(|()| 0);
+        }
+        // The object has no room for reasons.
+        tracing::info!("{told}");
+        return print(&format!("{}\n", summary(report))).map(|()| 0);
     }
     for line in story(report) {
         tracing::info!("{line}");
@@ -52,13 +66,13 @@ fn tell(config: &Config, report: &DreamReport, json: bool) -> Result<u8, Failure
         (true, _) => format!("{}\n", summary(report)),
         (false, Status::DryRun) => dream_log(report, &report.started.with_timezone(&config.timezone)),
         (false, _) => format!(
-            "{}: {} new, {} said again, {} merged or consolidated, {} faded, {} chunks held back; {}\n",
+            "{}: {} new, {} said again, {} merged or consolidated, {} faded, {} held back; {}\n",
             report.status.as_str(),
             report.created.len(),
             report.strengthened.len(),
             report.rem.merged + report.rem.consolidated,
             report.rem.faded,
-            report.fates.get(&dreamer::state::journal::Fate::HeldBack).copied().unwrap_or(0),
+            counted(report.fates.get(&Fate::HeldBack).copied().unwrap_or(0), "chunk"),
             report.dream_log.as_deref().unwrap_or("no dream log"),
         ),
     };

@@ -32,8 +32,9 @@ pub(crate) fn setup(report: &Report) -> String {
         }
         Some(open) => {
             let settings = report.env_file.clone().unwrap_or_else(|| report.home.join(".env"));
+            let then = if report.lacks_table { "setup" } else { "--verbose" };
             let _ = writeln!(text, "open     {open}");
-            let _ = writeln!(text, "next     edit {}, then: {command} --verbose", shell_word(&settings));
+            let _ = writeln!(text, "next     edit {}, then: {command} {then}", shell_word(&settings));
         }
     }
     text

@@ -149,6 +149,7 @@ async fn a_table_of_another_model_stops_the_night_before_anything_is_paid_or_wri
     let small: Box<dyn Embedder> = Box::new(By(|text: &str| vector(text, 256)));
     let error = other(night.try_dream(FULL, &models(small, reasoner(&model))).await);
     assert!(matches!(error, Error::OtherDimension { table: 1024, model_dim: 256, .. }), "{error}");
+    assert!(!error.to_string().contains("remove"), "somebody's memories are in it: {error}");
     assert_eq!(error.exit_code(), 78);
     // And one the settings tell: nobody is asked.
     let night = night.set("DREAMER_EMBEDDING_DIM", "512");
@@ -173,6 +174,14 @@ async fn an_empty_table_of_another_dimension_stops_the_night_too() {
     night.settings.remove("DREAMER_EMBEDDING_DIM");
     let small: Box<dyn Embedder> = Box::new(By(|text: &str| vector(text, 256)));
     let error = night.try_dream(FULL, &models(small, reasoner(&Script::new().model()))).await.unwrap_err();
-    assert!(matches!(error, Error::OtherDimension { table: 1024, model_dim: 256, .. }), "{error}");
+    assert!(
+        matches!(error, Error::OtherDimension { table: 1024, model_dim: 256, empty: true, .. }),
+        "{error}"
+    );
+    let folder = night.home().join("lancedb/memories.lance");
+    assert!(
+        folder.is_dir() && error.to_string().contains(&format!("remove {} and", folder.display())),
+        "{error}"
+    );
     assert_eq!(night.digests(), before);
 }

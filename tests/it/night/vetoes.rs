@@ -1,11 +1,12 @@
 //! What no judge may do: a veto keeps both, is counted and told, and the pair is not asked about again. A reply that
 //! cannot be read leaves the pair open.
 
+use dreamer::dream::Options;
 use dreamer::memory::Reconciled;
+use dreamer::report::Status;
 
-use super::AGENT;
-use super::Night;
 use super::models::{Script, by_topic, embed, models, prompts, reasoner, scripted};
+use super::{AGENT, FULL, Night};
 
 struct Case {
     topics: &'static [&'static str],
@@ -127,9 +128,18 @@ async fn an_unreadable_judgement_keeps_both_and_is_asked_again() {
     assert_eq!(report.status.as_str(), "done", "a small model's bad reply is no failure of the night");
     assert_eq!(night.texts().await, [allergic, "The user likes cats."]);
     let open = night.memories().await.into_iter().find(|m| m.text == allergic).unwrap();
-    assert_eq!(night.trace(&open.id).await.reconciled, Reconciled::Waiting);
+    assert_eq!(night.trace(&open.id).await.reconciled, Reconciled::Open);
     let log = std::fs::read_to_string(report.dream_log.unwrap()).unwrap();
     assert!(log.contains("could not be read"), "{log}");
+
+    // It waits for a night that has something new, and does not use up a window by itself.
+    for (name, value) in [("DREAMER_WINDOW", "off"), ("DREAMER_MIN_NEW", "1")] {
+        night.settings.insert(name.into(), value.into());
+    }
+    let timed = Options { if_due: true, ..FULL };
+    let silent = Script::new().model();
+    let report = night.next().try_dream(timed, &scripted(&silent)).await.unwrap();
+    assert_eq!((report.status, silent.prompts().len()), (Status::NotDue, 0));
 
     let merged = "The user used to like cats and is allergic to cats since 2026-03-10.";
     let able = Script::new()
