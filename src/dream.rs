@@ -12,6 +12,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::housekeeping::keep_house;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
@@ -24,6 +25,7 @@ use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
+use crate::space::{self, Needs};
 use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
@@ -178,6 +180,8 @@ async fn one_night(
     }
     let _lock = Lock::take(&config.state_dir())?;
     let store = Store::open(&config.lancedb_uri).await?;
+    // Before anything is paid for, too: the plan's own needs are known only then.
+    space::check(config, Needs::at_least(), space::disk_of)?;
     let mut warnings = match options.dry_run {
         true => tell_unfinished(config, now)?,
         false => recover(config, &store, now).await?,
@@ -236,6 +240,7 @@ async fn one_night(
     plan.report.cost = spent(models);
     plan.report.elapsed_ms = started.elapsed().as_millis() as u64;
 
+    space::check(config, Needs::of(&plan, store.dim()), space::disk_of)?;
     store_before_images(&plan, &store, &run.folder).await?;
     if options.dry_run {
         plan.report.status = Status::DryRun;
@@ -267,6 +272,7 @@ pub async fn apply(
         return Err(crate::plan::PlanError::Stale { run: run.id, why }.into());
     }
     let store = Store::open(&config.lancedb_uri).await?;
+    space::check(config, Needs::of(&plan, store.dim()), space::disk_of)?;
     carry_out(&run, plan, &store, config, now, started).await
 }
 
@@ -349,6 +355,9 @@ async fn carry_out(
     let log = write_log(&report, config)?;
     report.dream_log = Some(log);
     run.enter(Phase::Finished, now)?;
+    for told in keep_house(config, store, now).await {
+        tracing::warn!("{told}");
+    }
     Ok(report)
 }
 

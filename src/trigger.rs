@@ -40,6 +40,8 @@ pub fn in_time<Tz: TimeZone>(
     window: Option<Window>,
 ) -> Due {
     let Some((start, end)) = window else { return Due::Yes };
+    // A night that finished in the future had a wrong clock: it must not keep all others from being due.
+    let last_finished = last_finished.filter(|last| *last - now.to_utc() <= TimeDelta::hours(1));
     let time = now.naive_local().time();
     let inside = if start < end { start <= time && time < end } else { start <= time || time < end };
     if inside {

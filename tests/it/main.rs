@@ -3,6 +3,7 @@
 mod alerts;
 mod cli;
 mod crash;
+mod days;
 mod fading;
 mod fake_gateway;
 mod fake_ollama;
@@ -17,3 +18,4 @@ mod readme;
 mod store;
 mod units;
 mod vanished;
+mod year;
