@@ -11,7 +11,6 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Deserialize;
 
 use crate::config::Config;
-use crate::episode::date_in;
 use crate::error::chain;
 use crate::plan::RunId;
 use crate::retention::{self, Clock, Decision, Kept, RunFacts};
@@ -193,7 +192,7 @@ impl House<'_> {
         let today = self.now.with_timezone(&self.config.timezone).date_naive();
         let is_old = |day: NaiveDate| today - day > TimeDelta::days(days.into());
         let episodes = plain_files(&self.config.archive_dir()).into_iter().filter_map(|path| {
-            let day = date_in(&path.file_name()?.to_string_lossy())?;
+            let day = date_of_episode(&path)?;
             Some((path, day))
         });
         let exports = plain_files(&self.config.memory_archive_dir()).into_iter().filter_map(|path| {
@@ -276,6 +275,14 @@ fn facts(folder: &Path) -> Option<RunFacts> {
     let (planned_at, finished_at) = state.as_ref().map_or((None, None), |s| (s.planned_at, s.finished_at));
     let phase = state.map(|state| state.phase);
     Some(RunFacts { id: id.as_str().to_owned(), phase, planned_at, finished_at, size: size(folder) })
+}
+
+/// The day at the start of an archived episode's name; one that was moved beside another of its name is `2026-01-31.2.md`.
+fn date_of_episode(path: &Path) -> Option<NaiveDate> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".md")?;
+    let (day, rest) = name.split_at_checked(10)?;
+    let ours = rest.is_empty() || rest.starts_with(['-', '.']);
+    ours.then(|| NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()).flatten()
 }
 
 /// The day at the start of an export's name, `20260131-…`, else the day it was written.

@@ -161,6 +161,9 @@ mod tests {
             ("2026-03-10 03:30", "2026-03-10 03:05", false),
             ("2026-03-10 03:30", "2026-03-09 22:00", true),
             ("2026-03-10 03:30", "2026-03-09 03:05", true),
+            // A clock that was wrong, and one that is a little behind.
+            ("2026-03-10 03:30", "2096-03-09 03:05", true),
+            ("2026-03-10 03:30", "2026-03-10 03:35", false),
         ] {
             assert_eq!(is_due(now, Some(last), 9, window((1, 0), (5, 0))), due, "{now} after {last}");
         }

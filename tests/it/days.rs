@@ -20,6 +20,10 @@ pub fn long() -> bool {
     std::env::var("TEST_LONG").is_ok_and(|value| value == "1")
 }
 
+/// What a memory may take, live or archived: its vector of 1024 numbers and its trace, as often as eight days of old versions
+/// keep it in a table that is small enough to be rewritten every other night.
+pub const MOST_BYTES_A_MEMORY: u64 = 8 * (1024 * 4 + 1024);
+
 /// A gateway with its handles.
 pub struct Gateway {
     store: Store,
@@ -39,11 +43,17 @@ impl Gateway {
             let written = self.store.insert(&[NewRow { memory, vector, inherit, only_if }]).await.unwrap();
             assert_eq!(written.written.len(), 1);
         }
+        self.refresh().await;
+    }
+
+    /// In truth it is one handle, and it has seen what was captured.
+    pub async fn refresh(&self) {
+        self.table.checkout_latest().await.unwrap();
     }
 
     /// Writes a text in other letters, which leaves its vector right; returns it.
     pub async fn edit(&self, row: &Memory) -> String {
-        let text: String = row.text.chars().map(|c| other_case(c)).collect();
+        let text: String = row.text.chars().map(other_case).collect();
         let update = self.table.update().only_if(format!("id = '{}'", row.id));
         let done = update.column("text", format!("'{text}'")).execute().await.unwrap();
         assert_eq!(done.rows_updated, 1);

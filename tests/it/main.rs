@@ -1,6 +1,7 @@
 //! All integration tests in one binary, since each extra one links LanceDB again.
 
 mod alerts;
+mod churn;
 mod cli;
 mod crash;
 mod days;
@@ -11,6 +12,7 @@ mod fake_openai;
 mod first_night;
 mod flush;
 mod home;
+mod housekeeping;
 mod night;
 mod ollama;
 mod plan;
