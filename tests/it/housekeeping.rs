@@ -277,8 +277,9 @@ async fn compaction_loses_no_row_that_is_written_meanwhile() {
         let mut expected: BTreeMap<String, String> =
             (0..120).map(|n| (row(n).id, texts[n].clone())).collect();
         for n in 120..180 {
-            gateway.capture(&[row(n)]).await;
-            expected.insert(row(n).id, texts[n].clone());
+            let new = row(n);
+            gateway.capture(std::slice::from_ref(&new)).await;
+            expected.insert(new.id, new.text);
             let edited = row(n - 100);
             expected.insert(edited.id.clone(), gateway.edit(&edited).await);
             gateway.delete(&row(n - 40).id).await;
