@@ -14,6 +14,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use crate::config::{Config, EmbeddingProvider};
 use crate::error::{Error, chain};
 use crate::language::counted;
+use crate::housekeeping::keep_house;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
@@ -29,6 +30,7 @@ use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
 use crate::state::audit::Audit;
+use crate::space::{self, Needs};
 use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
@@ -185,6 +187,8 @@ async fn one_night(
     }
     let _lock = Lock::take(&config.state_dir())?;
     let store = Store::open(&config.lancedb_uri).await?;
+    // Before anything is paid for, too: the plan's own needs are known only then.
+    space::check(config, Needs::at_least(), space::disk_of)?;
     let mut warnings = match options.dry_run {
         true => tell_unfinished(config, now)?,
         false => recover(config, &store, now).await?,
@@ -220,6 +224,7 @@ async fn one_night(
         }
     };
     let plan = DreamPlan { report: DreamReport { elapsed_ms: millis(started), ..plan.report }, ..plan };
+    space::check(config, Needs::of(&plan, store.dim()), space::disk_of)?;
     store_before_images(&plan, &store, &run.folder).await?;
     if options.dry_run {
         let report = DreamReport { status: Status::DryRun, ..plan.report.clone() };
@@ -329,6 +334,7 @@ pub async fn apply(
         return Err(crate::plan::PlanError::Stale { run: run.id, why }.into());
     }
     let store = Store::open(&config.lancedb_uri).await?;
+    space::check(config, Needs::of(&plan, store.dim()), space::disk_of)?;
     carry_out(&run, plan, &store, config, now, started).await
 }
 
@@ -419,6 +425,9 @@ pub(crate) async fn carry_out(
     };
     report.dream_log = Some(log);
     run.enter(Phase::Finished, now)?;
+    for told in keep_house(config, store, now).await {
+        tracing::warn!("{told}");
+    }
     Ok(report)
 }
 

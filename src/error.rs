@@ -8,6 +8,7 @@ use crate::plan::PlanError;
 use crate::providers::ProviderError;
 use crate::restore::RestoreError;
 use crate::setup::SetupError;
+use crate::space::NoSpace;
 use crate::state::StateError;
 use crate::store::StoreError;
 use crate::undo::UndoError;
@@ -61,6 +62,9 @@ pub enum Error {
     /// A session could not be ended, or its episode is not there.
     #[error(transparent)]
     Flush(#[from] FlushError),
+    /// The disk has too little room for the night.
+    #[error(transparent)]
+    NoSpace(#[from] NoSpace),
     /// The table's vectors are not of the configured model.
     #[error(
         "dream: the table's vectors ({dim} numbers) are not of the configured embedding model {model}: \

@@ -40,6 +40,8 @@ pub fn in_time<Tz: TimeZone>(
     window: Option<Window>,
 ) -> Due {
     let Some((start, end)) = window else { return Due::Yes };
+    // A night that finished in the future had a wrong clock: it must not keep all others from being due.
+    let last_finished = last_finished.filter(|last| *last - now.to_utc() <= TimeDelta::hours(1));
     let time = now.naive_local().time();
     let inside = if start < end { start <= time && time < end } else { start <= time || time < end };
     if inside {
@@ -163,6 +165,9 @@ mod tests {
             ("2026-03-10 03:30", "2026-03-10 03:05", false),
             ("2026-03-10 03:30", "2026-03-09 22:00", true),
             ("2026-03-10 03:30", "2026-03-09 03:05", true),
+            // A clock that was wrong, and one that is a little behind.
+            ("2026-03-10 03:30", "2096-03-09 03:05", true),
+            ("2026-03-10 03:30", "2026-03-10 03:35", false),
         ] {
             assert_eq!(is_due(now, Some(last), 9, window((1, 0), (5, 0))), due, "{now} after {last}");
         }

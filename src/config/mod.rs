@@ -153,6 +153,14 @@ pub struct Config {
     pub window: Option<(NaiveTime, NaiveTime)>,
     /// `DREAMER_MIN_NEW`: chunks or captured rows; none when `off`.
     pub min_new: Option<usize>,
+    /// `DREAMER_SNAPSHOT_DAYS`: how long a run can be undone.
+    pub snapshot_days: u32,
+    /// `DREAMER_RAW_DAYS`: how long raw memories are kept; none when for good.
+    pub raw_days: Option<u32>,
+    /// `DREAMER_ARCHIVE_DAYS`: how long archived episodes and exports of archived memories are kept; none when for good.
+    pub archive_days: Option<u32>,
+    /// `DREAMER_MIN_FREE_MB`: what a night leaves free on the disk; 0 when nobody looks.
+    pub min_free_mb: u64,
     /// `DREAMER_ALERT_…`: where the operator hears of trouble.
     pub alerts: AlertTarget,
 }

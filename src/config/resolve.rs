@@ -7,8 +7,8 @@ use std::str::FromStr;
 use chrono_tz::Tz;
 
 use super::value::{
-    api_key, builtin_model, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii, min_new,
-    share, text, timezone, whole, window,
+    api_key, builtin_model, days_or_off, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii,
+    min_new, share, text, timezone, whole, window,
 };
 use super::{
     Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,
@@ -112,6 +112,10 @@ impl<'a> Reader<'a> {
             mask_pii: self.take("DREAMER_MASK_PII", mask_pii),
             window: self.take("DREAMER_WINDOW", window),
             min_new: self.take("DREAMER_MIN_NEW", min_new),
+            snapshot_days: self.take("DREAMER_SNAPSHOT_DAYS", |v| whole(v, 1..=365)),
+            raw_days: self.take("DREAMER_RAW_DAYS", days_or_off),
+            archive_days: self.take("DREAMER_ARCHIVE_DAYS", days_or_off),
+            min_free_mb: self.take("DREAMER_MIN_FREE_MB", |v| whole(v, 0..=1_000_000_000)),
             alerts: self.alerts(),
             home,
         }
@@ -337,6 +341,8 @@ mod tests {
         assert_eq!((config.max_episode_days, config.max_new_memories), (7, 20));
         assert_eq!((config.max_calls, config.max_minutes, config.concurrency), (200, 120, 4));
         assert_eq!(config.min_new, Some(5));
+        assert_eq!((config.snapshot_days, config.raw_days), (7, Some(30)));
+        assert_eq!((config.archive_days, config.min_free_mb), (None, 100));
         assert_eq!(config.window, window("01:00-05:00").unwrap());
         assert!(config.openai.api_key.is_none() && config.embedding_dim.is_none());
         let names: Vec<_> = settings.iter().map(|s| s.name).collect();
@@ -381,6 +387,11 @@ mod tests {
             ("DREAMER_WINDOW", "25:00-05:00", "01:00-05:00"),
             ("DREAMER_WINDOW", "01:00-01:00", "two different times"),
             ("DREAMER_MIN_NEW", "0", "or off"),
+            ("DREAMER_SNAPSHOT_DAYS", "0", "from 1 to 365"),
+            ("DREAMER_SNAPSHOT_DAYS", "off", "from 1 to 365"),
+            ("DREAMER_RAW_DAYS", "0", "from 1 to 36500, or off"),
+            ("DREAMER_ARCHIVE_DAYS", "forever", "from 1 to 36500, or off"),
+            ("DREAMER_MIN_FREE_MB", "-1", "whole number from 0"),
         ] {
             let told = refused(&[(name, value)]);
             for part in [&format!("{name}={value}"), "(environment)", allowed] {

@@ -129,3 +129,11 @@ pub(super) fn min_new(value: &str) -> Result<Option<usize>, String> {
     }
     whole(value, 1..=1_000_000).map(Some).map_err(|allowed| format!("{allowed}, or off"))
 }
+
+/// How long something is kept; none when for good.
+pub(super) fn days_or_off(value: &str) -> Result<Option<u32>, String> {
+    if value.eq_ignore_ascii_case("off") {
+        return Ok(None);
+    }
+    whole(value, 1..=36_500).map(Some).map_err(|allowed| format!("{allowed}, or off"))
+}

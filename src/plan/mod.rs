@@ -11,7 +11,7 @@ pub mod traces;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -47,6 +47,12 @@ impl RunId {
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// When the run started, as its id says; none for an id that was not made by [`RunId::new`].
+    pub fn started_at(&self) -> Option<DateTime<Utc>> {
+        let time = self.0.get(..15)?;
+        Some(NaiveDateTime::parse_from_str(time, "%Y%m%d-%H%M%S").ok()?.and_utc())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use chrono::NaiveDate;
+use chrono::{Days, NaiveDate};
 
 use crate::config::Fade;
 use crate::detail;
@@ -20,6 +20,8 @@ use crate::state::ledger::AgentDays;
 
 /// With `auto`, recall sources must have been readable on so many active days before an agent's memories may fade.
 const READABLE_DAYS: usize = 14;
+/// A clock that went back by more days than this had been ahead before.
+const BELIEVED_AHEAD: u64 = 60;
 
 /// Recalls of the last days, as read from `recalls/*.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -105,7 +107,8 @@ impl<'a> Traces<'a> {
     }
 
     fn trace_of_row(&self, row: &Memory) -> Trace {
-        let (today, model, run) = (self.night.today, self.night.embedder.model(), self.night.run.as_str());
+        let (model, run) = (self.night.embedder.model(), self.night.run.as_str());
+        let today = self.clock_start(&row.partition.agent);
         let fresh = || Trace {
             about: detail::details(&row.text, Some(self.known.said_on(&row.id))).latest_date(),
             ..Trace::of_row(row, today, model, run)
@@ -126,6 +129,23 @@ impl<'a> Traces<'a> {
             (trace.base, trace.clock) = (row.importance, today);
         }
         trace
+    }
+
+    /// The trace of a row that is new tonight.
+    fn fresh(&self, memory: &Memory) -> Trace {
+        let today = self.clock_start(&memory.partition.agent);
+        Trace::of_row(memory, today, self.night.embedder.model(), self.night.run.as_str())
+    }
+
+    /// The day a memory's clock starts: today, unless days after it have passed already. Then the clock of this machine went
+    /// back, and those days would be taken off the memory as soon as it is right again. A day further ahead than that was
+    /// dated by a clock that was wrong itself.
+    fn clock_start(&self, agent: &str) -> NaiveDate {
+        let today = self.night.today;
+        let believed = ..=today.checked_add_days(Days::new(BELIEVED_AHEAD)).unwrap_or(today);
+        let passed = self.night.ledger.agents.get(agent);
+        let last = passed.and_then(|days| days.active.range(believed).next_back().copied());
+        last.map_or(today, |last| last.max(today))
     }
 
     /// The trace of an archived memory with the same words: its said-at holds for a row the gateway captured again.
@@ -217,7 +237,7 @@ impl<'a> Traces<'a> {
             emotion: draft.emotion,
             said_at: Some(draft.said_at()),
             about: draft.about.max(dates),
-            ..Trace::of_row(memory, self.night.today, self.night.embedder.model(), self.night.run.as_str())
+            ..self.fresh(memory)
         }
     }
 
@@ -232,7 +252,7 @@ impl<'a> Traces<'a> {
         let mut trace = Trace {
             said_at: Some(newer.said_at.max(older.said_at)),
             about: detail::details(&memory.text, Some(newer.said_on)).latest_date(),
-            ..Trace::of_row(memory, self.night.today, self.night.embedder.model(), self.night.run.as_str())
+            ..self.fresh(memory)
         };
         let rows = [older, newer].into_iter().filter_map(|claim| self.now.get(&claim.id).cloned());
         let of_drafts = drafts.iter().flatten().map(|new| {
@@ -265,9 +285,9 @@ impl<'a> Traces<'a> {
 
     /// The trace of a faded memory that comes back, said again by a draft.
     pub(super) fn of_revived(&self, archived: &Archived, draft: &MemoryDraft) -> Trace {
-        let (today, model, run) = (self.night.today, self.night.embedder.model(), self.night.run.as_str());
+        let today = self.clock_start(&archived.memory.partition.agent);
         let old = self.known.traces.get(&archived.memory.id).cloned();
-        let mut trace = old.unwrap_or_else(|| Trace::of_row(&archived.memory, today, model, run));
+        let mut trace = old.unwrap_or_else(|| self.fresh(&archived.memory));
         trace.base = trace.base.max(draft.importance.get()).max(archived.memory.importance);
         (trace.written, trace.clock) = (trace.base, today);
         trace.reinforced.extend(draft.chunks.iter().map(|chunk| chunk.date));
@@ -310,6 +330,12 @@ impl<'a> Traces<'a> {
         days.fading_since.is_some()
             && days.active_between(trace.clock, self.night.today) > 0
             && fading::may_fade(trace, self.night.today)
+    }
+
+    /// Whether something tonight strengthened a row that has a trace, or gave it another base.
+    pub(super) fn is_reinforced(&self, id: &str) -> bool {
+        let strength = |trace: &Trace| (trace.base, trace.clock, trace.stability);
+        self.now.get(id).map(strength) != self.known.traces.get(id).map(strength)
     }
 
     pub(super) fn note_written(&mut self, id: &str, importance: f64) {

@@ -1,11 +1,12 @@
 //! Dreamer's own small files under `DREAMER_HOME/state`: the lock, the chunk journal, judged pairs, the ledger of
-//! active days and what embedders were calibrated to. Each is written only from an applied plan.
+//! active days, what embedders were calibrated to and the tables' versions. Each is written only once a plan is applied.
 
 pub mod audit;
 pub mod calibrations;
 pub mod journal;
 pub mod ledger;
 pub mod lock;
+pub mod versions;
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -115,14 +115,18 @@ impl Store {
 
     /// The latest state of one of our own tables, if it exists.
     pub(super) async fn ours(&self, name: &'static str) -> Result<Option<Arc<Dataset>>, StoreError> {
-        if !table_folder(&self.path, name).is_dir() {
-            return Ok(None);
-        }
-        let (_, table) = connect_and_open(&self.path, name).await?;
-        match table {
+        match self.table(name).await? {
             Some(table) => Ok(Some(latest(&table, name).await?)),
             None => Ok(None),
         }
+    }
+
+    /// A fresh handle on a table, if it exists.
+    pub(super) async fn table(&self, name: &'static str) -> Result<Option<Table>, StoreError> {
+        if !table_folder(&self.path, name).is_dir() {
+            return Ok(None);
+        }
+        Ok(connect_and_open(&self.path, name).await?.1)
     }
 
     /// The latest state of one of our own tables, created empty on first use.

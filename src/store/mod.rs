@@ -6,6 +6,7 @@
 
 mod archive;
 mod lance;
+mod maintain;
 mod memories;
 mod neighbours;
 mod new_row;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 pub use archive::Leaving;
 pub use lance::{Created, Store};
+pub use maintain::{Layout, Pruned, TABLES};
 pub use memories::Rows;
 pub use neighbours::{Neighbour, Query};
 pub use new_row::{Inherit, NewRow};

@@ -173,7 +173,7 @@ impl View {
     }
 }
 
-fn lance_error(source: ::lance::Error) -> lancedb::Error {
+pub(super) fn lance_error(source: ::lance::Error) -> lancedb::Error {
     lancedb::Error::Lance { source }
 }
 

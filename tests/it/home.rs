@@ -265,6 +265,8 @@ impl Home {
         let traces = store.traces().await.unwrap().traces;
         let mut state = digests(&self.config.state_dir());
         state.remove(Path::new("lock"));
+        // A killed night may take another number of commits to the same end.
+        state.remove(Path::new("versions.json"));
         State {
             live,
             archived,

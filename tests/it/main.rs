@@ -2,8 +2,10 @@
 
 mod alerts;
 mod beside;
+mod churn;
 mod cli;
 mod crash;
+mod days;
 mod disaster;
 mod fading;
 mod fake_gateway;
@@ -12,6 +14,7 @@ mod fake_openai;
 mod first_night;
 mod flush;
 mod home;
+mod housekeeping;
 mod kill;
 mod night;
 mod ollama;
@@ -22,3 +25,4 @@ mod undo;
 mod units;
 mod vanished;
 mod why;
+mod year;

@@ -38,6 +38,8 @@ impl Building<'_> {
     pub(super) fn change_importance(&mut self) {
         for row in self.found.known.rows.values() {
             let Some(to) = self.traces.importance_today(&row.id) else { continue };
+            // Without a reinforcement importance only falls: a clock that went back gives nothing back.
+            let to = if self.traces.is_reinforced(&row.id) { to } else { to.min(row.importance) };
             let stays = !self.leaving.contains(&row.id);
             if (to - row.importance).abs() > f64::EPSILON {
                 if to < row.importance {
