@@ -33,7 +33,7 @@ const LAMP_1: &str = "1a300001-0000-4000-8000-000000000003";
 const LAMP_2: &str = "1a300002-0000-4000-8000-000000000004";
 
 /// A model that remembers what it is told to and judges what it knows; a wrong number makes the check refuse it.
-fn model() -> Reasoner {
+fn model() -> Reasoner<'static> {
     let rule = |prompt: &Prompt| {
         let lines = prompt.user.as_str().lines().filter_map(|line| serde_json::from_str(line).ok());
         let lines: Vec<Value> = lines.filter(Value::is_object).collect();
