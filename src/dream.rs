@@ -1,10 +1,11 @@
 //! One night, start to end: the only file that states the order of the line.
 //! lock → recover → read → NREM → REM → plan → apply → dream log. Each step is elsewhere.
 
+mod captured;
 mod probe;
 mod read;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +13,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::forget::memorial::Memorial;
+use crate::forget::vanished::{self, Buried, Looking, bury_vanished};
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
@@ -27,6 +30,8 @@ use crate::report::{Cost, DreamReport, Status, dream_log};
 use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
+use crate::state::maintenance::Maintenance;
+use crate::state::tombstones::Tombstones;
 use crate::state::{StateError, write_atomically};
 use crate::store::Store;
 use crate::thresholds;
@@ -98,6 +103,8 @@ pub struct Night<'a> {
     pub thresholds: Thresholds,
     /// Active days so far.
     pub ledger: Ledger,
+    /// What was forgotten on purpose.
+    pub memorial: Memorial,
     /// Nights on which tonight's chunks competed and lost so far.
     pub nights_before: HashMap<String, u32>,
 }
@@ -139,6 +146,9 @@ pub async fn dream(
     now: DateTime<Utc>,
     started: Instant,
 ) -> Result<DreamReport, Error> {
+    if let Some(reason) = stands_aside(config, options, now)? {
+        return Ok(not_due(now, reason));
+    }
     config.check_night()?;
     let budget = Budget::new(Limits::new(config.max_calls, config.max_minutes, config.concurrency, started));
     let models = Models::of(config, budget)?;
@@ -168,6 +178,9 @@ async fn one_night(
     now: DateTime<Utc>,
     started: Instant,
 ) -> Result<DreamReport, Error> {
+    if let Some(reason) = stands_aside(config, options, now)? {
+        return Ok(not_due(now, reason));
+    }
     if options.if_due {
         let local = now.with_timezone(&config.timezone);
         if let Due::No { reason } =
@@ -182,9 +195,10 @@ async fn one_night(
         true => tell_unfinished(config, now)?,
         false => recover(config, &store, now).await?,
     };
+    warnings.extend(tell_maintenance(config, now)?);
 
     let known = remember(config, &store, &mut warnings).await?;
-    settle_vanished(options, &known, &store, &mut warnings).await?;
+    let vanished = settle_vanished(options, &known, &mut warnings)?;
     let episodes = match options.mode {
         Mode::RemOnly => vec![],
         _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
@@ -197,6 +211,17 @@ async fn one_night(
             return Ok(not_due(now, reason));
         }
     }
+    let tombstones = Tombstones::read(&config.state_dir())?;
+    let looking = Looking {
+        store: &store,
+        known: &known,
+        tombstones: &tombstones,
+        version: None,
+        default_agent: &config.agent,
+        now,
+    };
+    let buried = bury_vanished(looking, vanished).await?;
+    let known = vanished::without_erased(known, &buried.erased);
     let privacy = Privacy::new(config.mask_pii, config.prompts_leave());
     let mut night = Night {
         config,
@@ -210,6 +235,7 @@ async fn one_night(
         privacy: &privacy,
         thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
         ledger: Ledger::read(&config.state_dir())?,
+        memorial: Memorial::new(tombstones, &buried.tombstones),
         nights_before: select::nights_before(&material.chunks, &journal, now),
     };
     let run = Run::of(&config.runs_dir(), night.run.clone());
@@ -233,6 +259,7 @@ async fn one_night(
         Err(Error::Provider(error)) => held_back(&night, &known, &material, &journal, warnings, &error),
         Err(error) => return Err(error),
     };
+    take_in_buried(&mut plan, buried);
     plan.report.cost = spent(models);
     plan.report.elapsed_ms = started.elapsed().as_millis() as u64;
 
@@ -278,6 +305,7 @@ async fn plan(
     journal: &Journal,
     mut warnings: Vec<String>,
 ) -> Result<DreamPlan, Error> {
+    warnings.extend(captured::captured_again(night, known).await?);
     let compressed = match night.mode {
         Mode::RemOnly => Compressed::default(),
         _ => nrem::compress(night, material, known).await?,
@@ -390,30 +418,56 @@ async fn recover(config: &Config, store: &Store, now: DateTime<Utc>) -> Result<V
     Ok(told)
 }
 
-/// Stops when so many of an agent's rows are gone without our doing that it must be an accident, until the operator says
-/// that it was meant; their traces then go, too. A few were forgotten on purpose.
-async fn settle_vanished(
+/// Rows that are gone without our doing, by agent: they were forgotten on purpose. Stops when so many of an agent's are
+/// gone that it must be an accident, until the operator says that it was meant.
+fn settle_vanished(
     options: Options,
     known: &Remembered,
-    store: &Store,
     warnings: &mut Vec<String>,
-) -> Result<(), Error> {
+) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let vanished = known.vanished();
     let alarming =
         vanished.iter().map(|(agent, ids)| (agent, ids.len(), ids.len() + known.rows_of(agent).count()));
-    let Some((agent, count, of)) = alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of)
-    else {
-        return Ok(());
-    };
-    if !options.accept_vanished {
-        return Err(Error::Vanished { agent: agent.clone(), count, of });
+    if let Some((agent, count, of)) = alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of) {
+        if !options.accept_vanished {
+            return Err(Error::Vanished { agent: agent.clone(), count, of });
+        }
+        warnings
+            .push(format!("{count} of {of} memories of `{agent}` had vanished, and you said that it was meant"));
     }
-    warnings
-        .push(format!("{count} of {of} memories of `{agent}` had vanished, and you said that it was meant"));
-    if !options.dry_run {
-        store.remove_traces(&vanished.into_values().flatten().collect::<Vec<_>>()).await?;
+    Ok(vanished)
+}
+
+/// The plan takes in what becomes of vanished rows, also where nothing else could be done tonight.
+fn take_in_buried(plan: &mut DreamPlan, buried: Buried) {
+    plan.report.forgotten.vanished = buried.vanished;
+    plan.tombstones = buried.tombstones;
+    plan.erased = buried.erased;
+    plan.report.status = build::status_of(plan);
+}
+
+/// Why a timed run does nothing at all: the operator works on the home.
+fn stands_aside(
+    config: &Config,
+    options: Options,
+    now: DateTime<Utc>,
+) -> Result<Option<String>, StateError> {
+    if !options.if_due {
+        return Ok(None);
     }
-    Ok(())
+    let maintenance = Maintenance::read(&config.state_dir())?;
+    Ok(match trigger::outside_maintenance(maintenance.as_ref(), &now.with_timezone(&config.timezone)) {
+        Due::No { reason } => Some(reason),
+        Due::Yes => None,
+    })
+}
+
+/// A run that was asked for goes ahead, and says that the others do not.
+fn tell_maintenance(config: &Config, now: DateTime<Utc>) -> Result<Option<String>, StateError> {
+    let maintenance = Maintenance::read(&config.state_dir())?.filter(|maintenance| maintenance.is_on(now));
+    Ok(maintenance.map(|_| {
+        "maintenance is on: timed runs stand aside until `dreamer maintenance off`".to_owned()
+    }))
 }
 
 /// A dry run writes nothing, so it leaves a killed run to the next night; its own plan cannot be applied before that.

@@ -235,6 +235,8 @@ pub enum Departure {
     Superseded,
     /// Another memory says the same.
     Duplicate,
+    /// The operator had it forgotten; it has a tombstone.
+    Forgotten,
 }
 
 impl Departure {
@@ -244,6 +246,7 @@ impl Departure {
             Self::Faded => "faded",
             Self::Superseded => "superseded",
             Self::Duplicate => "duplicate",
+            Self::Forgotten => "forgotten",
         }
     }
 }

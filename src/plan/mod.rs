@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod build;
+mod forgotten;
 pub mod run;
 pub mod traces;
 
@@ -18,6 +19,7 @@ use crate::report::DreamReport;
 use crate::state::StateError;
 use crate::state::calibrations::Calibrated;
 use crate::state::journal::{ChunkRecord, JudgedPair};
+use crate::state::tombstones::Tombstone;
 use crate::store::{Leaving, NewRow};
 
 pub use run::{Phase, Run};
@@ -194,6 +196,15 @@ pub struct DreamPlan {
     pub review: Vec<ReviewItem>,
     /// Episodes that move.
     pub moves: Vec<EpisodeMove>,
+    /// What is left of memories that were forgotten on purpose.
+    #[serde(default)]
+    pub tombstones: Vec<Tombstone>,
+    /// Memories whose copies are erased: those of the tombstones, and duplicates somebody cleaned up.
+    #[serde(default)]
+    pub erased: Vec<String>,
+    /// Tombstones that are lifted, because the user said it again.
+    #[serde(default)]
+    pub lifted: Vec<String>,
     /// What the embedder was calibrated to, if tonight did that.
     #[serde(default)]
     pub calibrated: Option<Calibrated>,

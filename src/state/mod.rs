@@ -5,6 +5,8 @@ pub mod calibrations;
 pub mod journal;
 pub mod ledger;
 pub mod lock;
+pub mod maintenance;
+pub mod tombstones;
 
 use std::fs::{self, File};
 use std::io::Write;

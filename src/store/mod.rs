@@ -9,6 +9,7 @@ mod lance;
 mod memories;
 mod neighbours;
 mod new_row;
+mod past;
 mod raw;
 mod rows;
 mod snapshot;
@@ -22,7 +23,8 @@ pub use lance::{Created, Store};
 pub use memories::Rows;
 pub use neighbours::{Neighbour, Query};
 pub use new_row::{Inherit, NewRow};
-pub use snapshot::{Before, Image, Touched, read_before};
+pub use past::Past;
+pub use snapshot::{Before, Image, Touched, erase_before, read_before};
 pub use traces::Traces;
 
 /// What caused an error: LanceDB, Arrow, or the file system.

@@ -1,0 +1,290 @@
+//! Erasing: every place of ours that holds a memory or its words, file by file, then table by table. The tables go last,
+//! the live row and its trace at the very end: while they are there, an erase that was killed finds its way again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Touched;
+use super::scrub::{self, Target};
+use crate::config::Config;
+use crate::episode::{self, Found, Read, Reading};
+use crate::error::Error;
+use crate::memory::{RawMemory, Source};
+use crate::nrem::chunk::chunk;
+use crate::nrem::quote::words_of;
+use crate::plan::RunId;
+use crate::remembered::Remembered;
+use crate::state::{StateError, read_if_there, write_atomically};
+use crate::store::{Store, erase_before};
+
+/// Erases memories from everything under the home and from the database, and tells in `touched` what that was.
+pub(super) async fn everywhere(
+    config: &Config,
+    store: &Store,
+    known: &Remembered,
+    ids: &BTreeSet<String>,
+    gateways_episodes: bool,
+    touched: &mut Touched,
+) -> Result<(), Error> {
+    let texts = ids.iter().filter_map(|id| known.text(id));
+    let archived = ids.iter().filter_map(|id| known.archived.get(id)).map(|a| a.memory.text.as_str());
+    let target = Target::new(ids.clone(), texts.chain(archived));
+    let raw: Vec<RawMemory> = store.raw_all().await?;
+    let resting: Vec<&RawMemory> =
+        raw.iter().filter(|raw| raw.memories.iter().any(|id| ids.contains(id)) || target.holds(&raw.text)).collect();
+    let made_by: BTreeSet<String> = ids
+        .iter()
+        .flat_map(|id| {
+            let trace = known.traces.get(id).map(|trace| trace.run.clone());
+            trace.into_iter().chain(known.archived.get(id).map(|a| a.run.clone()))
+        })
+        .collect();
+    let mut count = |place: &'static str, number: usize| {
+        if number > 0 {
+            *touched.places.entry(place).or_default() += number;
+        }
+    };
+    for run in folders(&config.runs_dir())? {
+        count("before-images", erase_before(&run, ids)?);
+        let of_plan = documents(&[run.join("plan.json")], &target)?;
+        count("plans", of_plan);
+        let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        count("recorded replies", replies(&run.join("replies"), &target, of_plan > 0 || made_by.contains(&name))?);
+    }
+    count("memory-archive", documents(&files(&config.memory_archive_dir(), "json")?, &target)?);
+    count("queues", lines(&files(&config.queues_dir(), "jsonl")?, &target)?);
+    count("noted recalls", lines(&files(&config.recalls_dir(), "jsonl")?, &target)?);
+    count("dream logs", logs(&files(&config.dream_log_dir(), "md")?, &target)?);
+    let sources = ids.iter().filter_map(|id| known.traces.get(id)).flat_map(|trace| &trace.sources);
+    let sources: Vec<&Source> = sources.chain(resting.iter().map(|raw| &raw.source)).collect();
+    blank_episodes(config, &sources, &target, gateways_episodes, touched)?;
+
+    let mut count = |place: &'static str, number: usize| {
+        if number > 0 {
+            *touched.places.entry(place).or_default() += number;
+        }
+    };
+    store.remove_raw(&resting.iter().map(|raw| raw.id.clone()).collect::<Vec<_>>()).await?;
+    count("raw memories", resting.len());
+    let all: Vec<String> = ids.iter().cloned().collect();
+    let out = store.unarchive(&all).await?;
+    count("archive", out.written.len());
+    let rows: Vec<(String, String)> =
+        ids.iter().filter_map(|id| known.rows.get(id)).map(|row| (row.id.clone(), row.text.clone())).collect();
+    let outcome = store.delete(&rows).await?;
+    count("memories", outcome.written.len());
+    touched.live = outcome.written;
+    touched.edited = outcome.changed;
+    let traced: Vec<String> = all.into_iter().filter(|id| !touched.edited.contains(id)).collect();
+    store.remove_traces(&traced).await?;
+    let traces = traced.iter().filter(|id| known.traces.contains_key(*id)).count();
+    if traces > 0 {
+        *touched.places.entry("traces").or_default() += traces;
+    }
+    Ok(())
+}
+
+/// Our copies of memories that vanished: traces, archive, raw chunks that rest on them alone, exports and before-images.
+pub(crate) async fn copies(config: &Config, store: &Store, ids: &BTreeSet<String>) -> Result<(), Error> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let target = Target::new(ids.clone(), []);
+    for run in folders(&config.runs_dir())? {
+        erase_before(&run, ids)?;
+    }
+    documents(&files(&config.memory_archive_dir(), "json")?, &target)?;
+    let raw = store.raw_all().await?;
+    let (mut alone, mut shared) = (Vec::new(), Vec::new());
+    for mut raw in raw {
+        let before = raw.memories.len();
+        raw.memories.retain(|id| !ids.contains(id));
+        match (raw.memories.len(), before) {
+            (after, before) if after == before => {}
+            (0, _) => alone.push(raw.id),
+            _ => shared.push(raw),
+        }
+    }
+    store.remove_raw(&alone).await?;
+    store.put_raw(&shared).await?;
+    let all: Vec<String> = ids.iter().cloned().collect();
+    store.unarchive(&all).await?;
+    Ok(store.remove_traces(&all).await?)
+}
+
+/// What the database is searched for: the texts and the words of quotes, as they are and as JSON writes them.
+pub(super) fn needles(known: &Remembered, ids: &BTreeSet<String>) -> Vec<Vec<u8>> {
+    let texts = ids.iter().filter_map(|id| known.text(id)).flat_map(|text| [text.to_owned(), words_of(text)]);
+    let mut needles: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for text in texts.filter(|text| !text.trim().is_empty()) {
+        let json = Value::from(text.as_str()).to_string();
+        needles.insert(json[1..json.len() - 1].as_bytes().to_vec());
+        needles.insert(text.into_bytes());
+    }
+    needles.into_iter().collect()
+}
+
+/// Folders of runs, whatever state they are in.
+fn folders(runs: &Path) -> Result<Vec<PathBuf>, StateError> {
+    let all = entries(runs)?.into_iter().filter(|path| path.is_dir());
+    let is_run = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).and_then(RunId::parse).is_some()
+    };
+    Ok(all.filter(is_run).collect())
+}
+
+/// Files of a folder with that extension.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, StateError> {
+    let fits = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|e| e == extension);
+    Ok(entries(folder)?.into_iter().filter(fits).collect())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
+    let failed = |source| StateError::Read { path: folder.to_path_buf(), source };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.map_err(failed)?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// JSON documents; one that is none is read as lines.
+fn documents(paths: &[PathBuf], target: &Target) -> Result<usize, StateError> {
+    let mut changed = 0;
+    for path in paths {
+        let Some(bytes) = read_if_there(path)? else { continue };
+        let Ok(mut value) = serde_json::from_slice::<Value>(&bytes) else {
+            changed += lines(std::slice::from_ref(path), target)?;
+            continue;
+        };
+        let places = scrub::document(&mut value, target);
+        if places > 0 {
+            write_atomically(path, value.to_string().as_bytes())?;
+            changed += places;
+        }
+    }
+    Ok(changed)
+}
+
+fn lines(paths: &[PathBuf], target: &Target) -> Result<usize, StateError> {
+    rewrite(paths, |text| scrub::lines(text, target))
+}
+
+fn logs(paths: &[PathBuf], target: &Target) -> Result<usize, StateError> {
+    rewrite(paths, |text| scrub::log(text, target))
+}
+
+fn rewrite(
+    paths: &[PathBuf],
+    scrubbed: impl Fn(&str) -> Option<(String, usize)>,
+) -> Result<usize, StateError> {
+    let mut changed = 0;
+    for path in paths {
+        let Some(bytes) = read_if_there(path)? else { continue };
+        if let Some((text, places)) = scrubbed(&String::from_utf8_lossy(&bytes)) {
+            write_atomically(path, text.as_bytes())?;
+            changed += places;
+        }
+    }
+    Ok(changed)
+}
+
+/// Recorded replies are removed, not rewritten: of a run that made the memory all of them, since a model words one thing
+/// in many ways; of other runs those that say it.
+fn replies(folder: &Path, target: &Target, all: bool) -> Result<usize, StateError> {
+    let mut removed = 0;
+    for path in entries(folder)? {
+        if path.is_dir() {
+            removed += replies(&path, target, all)?;
+            continue;
+        }
+        let bytes = std::fs::read(&path).map_err(|source| StateError::Read { path: path.clone(), source })?;
+        let says = match serde_json::from_slice::<Value>(&bytes) {
+            Ok(value) => target.is_in(&value),
+            Err(_) => target.holds(&String::from_utf8_lossy(&bytes)),
+        };
+        if all || says {
+            std::fs::remove_file(&path).map_err(|source| StateError::Write { path: path.clone(), source })?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Blanks the chunks that the memories rest on, and every line that says what they said, in the episodes of the home; in
+/// the gateway's folder only if so asked.
+fn blank_episodes(
+    config: &Config,
+    sources: &[&Source],
+    target: &Target,
+    gateways: bool,
+    touched: &mut Touched,
+) -> Result<(), Error> {
+    let chunks: BTreeSet<&str> = sources.iter().map(|source| source.chunk.as_str()).collect();
+    let home = config.home.join("episodes");
+    let mut folders = BTreeMap::from([(home.clone(), true), (home.join("archive"), true)]);
+    folders.entry(config.episodes_dir.clone()).or_insert_with(|| config.owns_episodes());
+    for (folder, is_ours) in folders {
+        let listed = if folder.is_dir() { episode::list(&folder)?.found } else { vec![] };
+        for path in files(&folder, "md")? {
+            let Some(bytes) = read_if_there(&path)? else { continue };
+            let text = String::from_utf8_lossy(&bytes);
+            let found = listed.iter().find(|found| found.path == path);
+            let spans = spans(config, found, &text, &chunks, target)?;
+            let (blanked, changed) = scrub::episode(&text, &spans);
+            if changed == 0 {
+                continue;
+            }
+            if is_ours || gateways {
+                replace(&path, blanked.as_bytes())?;
+            }
+            let list = if is_ours { &mut touched.episodes } else { &mut touched.outside };
+            list.push((path, changed));
+        }
+    }
+    Ok(())
+}
+
+/// The lines of a file that are to go: of the chunks, found by their digests wherever they stand by now, and lines that
+/// say it.
+fn spans(
+    config: &Config,
+    found: Option<&Found>,
+    text: &str,
+    chunks: &BTreeSet<&str>,
+    target: &Target,
+) -> Result<Vec<(usize, usize)>, Error> {
+    let says = text.lines().enumerate().filter(|(_, line)| says(line, target));
+    let mut spans: Vec<(usize, usize)> = says.map(|(index, _)| (index + 1, index + 1)).collect();
+    let reading =
+        Reading { owner: config.owner.clone(), agent: config.agent.clone(), timezone: config.timezone };
+    if let Some(found) = found
+        && let Read::Episode(episode) = episode::read(found, &reading)?
+    {
+        let there = chunk(&episode, config.timezone);
+        spans.extend(there.iter().filter(|c| chunks.contains(c.digest.as_str())).map(|c| c.lines));
+    }
+    Ok(spans)
+}
+
+/// A line of a session may hold its words as a JSON string.
+fn says(line: &str, target: &Target) -> bool {
+    let quoted = line.split_once(": ").and_then(|(_, said)| serde_json::from_str::<String>(said).ok());
+    target.holds(line) || quoted.is_some_and(|said| target.holds(&said))
+}
+
+/// Replaces a file's content; who may read it stays as it was.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let failed = |source| StateError::Write { path: path.to_path_buf(), source };
+    let permissions = std::fs::metadata(path).map_err(failed)?.permissions();
+    write_atomically(path, bytes)?;
+    std::fs::set_permissions(path, permissions).map_err(failed)
+}
