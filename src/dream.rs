@@ -428,12 +428,15 @@ fn settle_vanished(
     let vanished = known.vanished();
     let alarming =
         vanished.iter().map(|(agent, ids)| (agent, ids.len(), ids.len() + known.rows_of(agent).count()));
-    if let Some((agent, count, of)) = alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of) {
+    if let Some((agent, count, of)) =
+        alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of)
+    {
         if !options.accept_vanished {
             return Err(Error::Vanished { agent: agent.clone(), count, of });
         }
-        warnings
-            .push(format!("{count} of {of} memories of `{agent}` had vanished, and you said that it was meant"));
+        warnings.push(format!(
+            "{count} of {of} memories of `{agent}` had vanished, and you said that it was meant"
+        ));
     }
     Ok(vanished)
 }
@@ -447,11 +450,7 @@ fn take_in_buried(plan: &mut DreamPlan, buried: Buried) {
 }
 
 /// Why a timed run does nothing at all: the operator works on the home.
-fn stands_aside(
-    config: &Config,
-    options: Options,
-    now: DateTime<Utc>,
-) -> Result<Option<String>, StateError> {
+fn stands_aside(config: &Config, options: Options, now: DateTime<Utc>) -> Result<Option<String>, StateError> {
     if !options.if_due {
         return Ok(None);
     }
@@ -465,9 +464,8 @@ fn stands_aside(
 /// A run that was asked for goes ahead, and says that the others do not.
 fn tell_maintenance(config: &Config, now: DateTime<Utc>) -> Result<Option<String>, StateError> {
     let maintenance = Maintenance::read(&config.state_dir())?.filter(|maintenance| maintenance.is_on(now));
-    Ok(maintenance.map(|_| {
-        "maintenance is on: timed runs stand aside until `dreamer maintenance off`".to_owned()
-    }))
+    Ok(maintenance
+        .map(|_| "maintenance is on: timed runs stand aside until `dreamer maintenance off`".to_owned()))
 }
 
 /// A dry run writes nothing, so it leaves a killed run to the next night; its own plan cannot be applied before that.

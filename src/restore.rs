@@ -141,7 +141,10 @@ pub async fn restore(config: &Config, id: &str, today: NaiveDate) -> Result<Rest
 /// A time of that day, for the record of what was lifted.
 fn now_of(today: NaiveDate, config: &Config) -> DateTime<Utc> {
     let midnight = today.and_time(NaiveTime::MIN);
-    midnight.and_local_timezone(config.timezone).earliest().map_or_else(|| midnight.and_utc(), |at| at.to_utc())
+    midnight
+        .and_local_timezone(config.timezone)
+        .earliest()
+        .map_or_else(|| midnight.and_utc(), |at| at.to_utc())
 }
 
 /// The one archived memory whose id is `id` or begins so.

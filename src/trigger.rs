@@ -202,10 +202,14 @@ mod tests {
         };
         assert_eq!(outside_maintenance(None, &local("2026-03-10 02:00")), Due::Yes);
         assert_eq!(outside_maintenance(Some(&on), &local("2026-03-10 03:00")), Due::Yes);
-        let Due::No { reason } = outside_maintenance(Some(&on), &local("2026-03-10 02:59")) else { panic!("due") };
+        let Due::No { reason } = outside_maintenance(Some(&on), &local("2026-03-10 02:59")) else {
+            panic!("due")
+        };
         assert_eq!(reason, "maintenance is on until 2026-03-10 03:00: new disk");
         let on = Maintenance { until: None, reason: None, ..on };
-        let Due::No { reason } = outside_maintenance(Some(&on), &local("2036-03-10 02:59")) else { panic!("due") };
+        let Due::No { reason } = outside_maintenance(Some(&on), &local("2036-03-10 02:59")) else {
+            panic!("due")
+        };
         assert_eq!(reason, "maintenance is on until `dreamer maintenance off`");
     }
 

@@ -32,8 +32,10 @@ pub(super) async fn everywhere(
     let archived = ids.iter().filter_map(|id| known.archived.get(id)).map(|a| a.memory.text.as_str());
     let target = Target::new(ids.clone(), texts.chain(archived));
     let raw: Vec<RawMemory> = store.raw_all().await?;
-    let resting: Vec<&RawMemory> =
-        raw.iter().filter(|raw| raw.memories.iter().any(|id| ids.contains(id)) || target.holds(&raw.text)).collect();
+    let resting: Vec<&RawMemory> = raw
+        .iter()
+        .filter(|raw| raw.memories.iter().any(|id| ids.contains(id)) || target.holds(&raw.text))
+        .collect();
     let made_by: BTreeSet<String> = ids
         .iter()
         .flat_map(|id| {
@@ -51,7 +53,10 @@ pub(super) async fn everywhere(
         let of_plan = documents(&[run.join("plan.json")], &target)?;
         count("plans", of_plan);
         let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        count("recorded replies", replies(&run.join("replies"), &target, of_plan > 0 || made_by.contains(&name))?);
+        count(
+            "recorded replies",
+            replies(&run.join("replies"), &target, of_plan > 0 || made_by.contains(&name))?,
+        );
     }
     count("memory-archive", documents(&files(&config.memory_archive_dir(), "json")?, &target)?);
     count("queues", lines(&files(&config.queues_dir(), "jsonl")?, &target)?);
@@ -71,8 +76,11 @@ pub(super) async fn everywhere(
     let all: Vec<String> = ids.iter().cloned().collect();
     let out = store.unarchive(&all).await?;
     count("archive", out.written.len());
-    let rows: Vec<(String, String)> =
-        ids.iter().filter_map(|id| known.rows.get(id)).map(|row| (row.id.clone(), row.text.clone())).collect();
+    let rows: Vec<(String, String)> = ids
+        .iter()
+        .filter_map(|id| known.rows.get(id))
+        .map(|row| (row.id.clone(), row.text.clone()))
+        .collect();
     let outcome = store.delete(&rows).await?;
     count("memories", outcome.written.len());
     touched.live = outcome.written;
@@ -129,9 +137,8 @@ pub(super) fn needles(known: &Remembered, ids: &BTreeSet<String>) -> Vec<Vec<u8>
 /// Folders of runs, whatever state they are in.
 fn folders(runs: &Path) -> Result<Vec<PathBuf>, StateError> {
     let all = entries(runs)?.into_iter().filter(|path| path.is_dir());
-    let is_run = |path: &PathBuf| {
-        path.file_name().and_then(|name| name.to_str()).and_then(RunId::parse).is_some()
-    };
+    let is_run =
+        |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).and_then(RunId::parse).is_some();
     Ok(all.filter(is_run).collect())
 }
 

@@ -128,7 +128,11 @@ mod tests {
         for (forgotten, said, same) in [
             ("Our standup is at 9:00.", "Our standup is at 10:00.", false),
             ("Our standup is at 9:00.", "Our daily standup is at 9 am.", true),
-            ("User (2026-03-10): “Our standup is at 9:00.”", "User (2026-03-17): “Our standup is at 9:00.”", true),
+            (
+                "User (2026-03-10): “Our standup is at 9:00.”",
+                "User (2026-03-17): “Our standup is at 9:00.”",
+                true,
+            ),
             ("The user likes tea.", "The user does not like tea.", false),
             ("Alice lives in Berlin.", "Alice lives in Hamburg.", false),
             ("Alice lives in Berlin.", "In Berlin lives Alice.", true),
@@ -141,7 +145,11 @@ mod tests {
             ("用户对花生过敏。", "用户对花生过敏。", true),
             ("Run `make test` first.", "Run `make check` first.", false),
         ] {
-            assert_eq!(Fingerprint::of(forgotten, None, "s").agrees(said, None), same, "{forgotten} / {said}");
+            assert_eq!(
+                Fingerprint::of(forgotten, None, "s").agrees(said, None),
+                same,
+                "{forgotten} / {said}"
+            );
         }
     }
 

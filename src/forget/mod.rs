@@ -32,7 +32,9 @@ const VERSIONS_KEPT: i64 = 8;
 #[non_exhaustive]
 pub enum ForgetError {
     /// Nothing has such an id.
-    #[error("forget {id}: no memory, live or archived, has an id that begins so; `dreamer memories list` lists them")]
+    #[error(
+        "forget {id}: no memory, live or archived, has an id that begins so; `dreamer memories list` lists them"
+    )]
     Unknown {
         /// What was asked for.
         id: String,
@@ -161,7 +163,11 @@ pub async fn find(config: &Config, named: Named<'_>, agent: Option<&str>) -> Res
                 meant.text.as_ref().is_some_and(|text| language::normalise(text).contains(&wanted))
             };
             all.retain(|meant| !wanted.is_empty() && says(meant));
-            if all.is_empty() { Err(ForgetError::NothingSays { text: text.to_owned() }.into()) } else { Ok(all) }
+            if all.is_empty() {
+                Err(ForgetError::NothingSays { text: text.to_owned() }.into())
+            } else {
+                Ok(all)
+            }
         }
         Named::Id(id) => {
             let tombstones = Tombstones::read(&config.state_dir())?;
@@ -268,7 +274,8 @@ pub(crate) fn archived_under(known: &Remembered, id: &str, gone: &BTreeSet<Strin
     let mut open = vec![id.to_owned()];
     while let Some(id) = open.pop() {
         let originals = known.traces.get(&id).into_iter().flat_map(|trace| trace.merged_from.iter());
-        let succeeded = known.archived.iter().filter(|(_, a)| a.successor.as_ref() == Some(&id)).map(|(id, _)| id);
+        let succeeded =
+            known.archived.iter().filter(|(_, a)| a.successor.as_ref() == Some(&id)).map(|(id, _)| id);
         for found in originals.chain(succeeded) {
             let is_archived = known.archived.contains_key(found) && !known.rows.contains_key(found);
             if is_archived && !carried_elsewhere(found) && under.insert(found.clone()) {

@@ -61,9 +61,8 @@ impl Target {
             let place = path.iter().try_fold(item, |value, key| value.get(key));
             place.and_then(Value::as_str).is_some_and(|id| self.ids.contains(id))
         };
-        let rests = |list: &Vec<Value>| {
-            list.iter().any(|id| id.as_str().is_some_and(|id| self.ids.contains(id)))
-        };
+        let rests =
+            |list: &Vec<Value>| list.iter().any(|id| id.as_str().is_some_and(|id| self.ids.contains(id)));
         item.get("forgotten_at").is_none()
             && (names(&["id"])
                 || names(&["memory", "id"])
@@ -119,7 +118,11 @@ pub fn log(text: &str, target: &Target) -> Option<(String, usize)> {
     let mut from = 0;
     while from < all.len() {
         let is_item = all[from].starts_with("- ");
-        let under = if is_item { all[from + 1..].iter().take_while(|line| line.starts_with("  ")).count() } else { 0 };
+        let under = if is_item {
+            all[from + 1..].iter().take_while(|line| line.starts_with("  ")).count()
+        } else {
+            0
+        };
         let item = &all[from..=from + under];
         let whole = item.concat();
         if names(&whole) || target.holds(&whole) || item.iter().any(|line| target.holds(line)) {

@@ -99,10 +99,12 @@ fn of_trace(looking: Looking<'_>, trace: &Trace, past: Option<&Past>, raw: &[Raw
         let memory = Memory { id: trace.id.clone(), ..memory.clone() };
         return bury(&memory, said_on, vector.clone(), model, at, How::Vanished);
     }
-    let only = |chunk: &&RawMemory| chunk.memories.iter().all(|id| *id == trace.id) && !chunk.memories.is_empty();
-    let chunk = trace.sources.iter().find_map(|source| {
-        raw.iter().filter(only).find(|chunk| chunk.source.chunk == source.chunk)
-    });
+    let only =
+        |chunk: &&RawMemory| chunk.memories.iter().all(|id| *id == trace.id) && !chunk.memories.is_empty();
+    let chunk = trace
+        .sources
+        .iter()
+        .find_map(|source| raw.iter().filter(only).find(|chunk| chunk.source.chunk == source.chunk));
     let blank = Tombstone {
         id: trace.id.clone(),
         agent: trace.agent.clone(),

@@ -116,7 +116,10 @@ fn forget(chunk: &Chunk, compressed: &mut Compressed) {
 /// Chunks of the same cluster that no draft rests on would be kept as raw text, because the draft covers them.
 fn forget_the_like(night: &Night<'_>, vector: &[f32], compressed: &mut Compressed) {
     let like = |digest: &String| {
-        compressed.vectors.get(digest).is_some_and(|of_chunk| dot(of_chunk, vector) >= night.thresholds.cluster)
+        compressed
+            .vectors
+            .get(digest)
+            .is_some_and(|of_chunk| dot(of_chunk, vector) >= night.thresholds.cluster)
     };
     let raw = compressed.fates.iter().filter(|(_, fate)| fate.fate == Fate::RawOnly);
     let gone: Vec<String> = raw.map(|(digest, _)| digest.clone()).filter(like).collect();

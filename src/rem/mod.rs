@@ -428,8 +428,7 @@ fn keep_forgotten_apart(night: &Night<'_>, rem: &mut Reconciliation) {
         let newer = &claims[*new];
         let is_forgotten = |text: &String| {
             let vector = merged_vectors.get(text).map(|vector| (vector.as_slice(), night.embedder.model()));
-            let said =
-                Said { agent: &newer.partition.agent, text, said_on: Some(newer.said_on), vector };
+            let said = Said { agent: &newer.partition.agent, text, said_on: Some(newer.said_on), vector };
             !night.memorial.matching(said, night.thresholds.duplicate).is_empty()
         };
         if texts.iter().any(is_forgotten) {

@@ -257,8 +257,10 @@ pub(crate) mod tests {
         std::fs::write(&path, format!("{whole}{}", &whole[..40])).unwrap();
         Tombstones::append(dir.path(), &[tombstone("b")]).unwrap();
         assert_eq!(Tombstones::read(dir.path()).unwrap().all().count(), 2);
-        for damaged in ["{\"event\":\"unknown\"}", "{\"event\":\"lifted\",\"format\":2,\"id\":\"a\",\"at\":\"2026-03-17T02:00:00Z\"}"]
-        {
+        for damaged in [
+            "{\"event\":\"unknown\"}",
+            "{\"event\":\"lifted\",\"format\":2,\"id\":\"a\",\"at\":\"2026-03-17T02:00:00Z\"}",
+        ] {
             std::fs::write(&path, format!("{damaged}\n{whole}")).unwrap();
             let error = Tombstones::read(dir.path()).unwrap_err().to_string();
             assert!(error.contains("tombstones.jsonl: line 1"), "{error}");

@@ -64,7 +64,8 @@ impl Store {
         }
         let latest = self.latest_memories().await?;
         let read = |source| failed(MEMORIES, Step::Read, lancedb::Error::Lance { source });
-        let mut versions: Vec<u64> = latest.versions().await.map_err(read)?.iter().map(|v| v.version).collect();
+        let mut versions: Vec<u64> =
+            latest.versions().await.map_err(read)?.iter().map(|v| v.version).collect();
         versions.sort_unstable_by(|a, b| b.cmp(a));
         let there: HashSet<u64> = versions.iter().copied().collect();
         let order = known.filter(|version| there.contains(version)).into_iter().chain(galloping(&versions));

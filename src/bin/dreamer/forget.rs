@@ -28,12 +28,7 @@ pub(crate) struct Way {
 }
 
 /// Has memories forgotten. Asks first where more than one may be meant, and where there is no way back.
-pub(crate) async fn forget(
-    config: &Config,
-    layers: &Layers,
-    asked: &Asked,
-    way: Way,
-) -> Result<u8, Failure> {
+pub(crate) async fn forget(config: &Config, layers: &Layers, asked: &Asked, way: Way) -> Result<u8, Failure> {
     let named = match (&asked.id, &asked.text) {
         (Some(id), _) => Named::Id(id),
         (None, text) => Named::Text(text.as_deref().unwrap_or_default()),
@@ -42,7 +37,8 @@ pub(crate) async fn forget(
         false => Manner::Archive,
         true => {
             let address = || OpenClaw::read(layers).and_then(|gateway| gateway.listens_at());
-            let now = way.now.then(address).transpose().map_err(|error| Error::from(ForgetError::from(error)))?;
+            let now =
+                way.now.then(address).transpose().map_err(|error| Error::from(ForgetError::from(error)))?;
             Manner::Erase { now, episodes: way.episodes }
         }
     };

@@ -40,7 +40,8 @@ fn told(config: &Config, on: &Maintenance) -> String {
         Some(until) => format!("until {}", local(config, until)),
         None => "until `dreamer maintenance off`".to_owned(),
     };
-    let reason = on.reason.as_ref().map(|reason| format!("reason: {}\n", printable(reason))).unwrap_or_default();
+    let reason =
+        on.reason.as_ref().map(|reason| format!("reason: {}\n", printable(reason))).unwrap_or_default();
     format!("maintenance is on{since}: timed runs stand aside {until}\n{reason}")
 }
 
