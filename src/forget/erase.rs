@@ -52,11 +52,8 @@ pub(super) async fn everywhere(
         count("before-images", erase_before(&run, ids)?);
         let of_plan = documents(&[run.join("plan.json")], &target)?;
         count("plans", of_plan);
-        let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        count(
-            "recorded replies",
-            replies(&run.join("replies"), &target, of_plan > 0 || made_by.contains(&name))?,
-        );
+        let made = made_by.contains(&name_of(&run)) || made_by.contains(&replies_used_by(&run)?);
+        count("recorded replies", replies(&run.join("replies"), &target, of_plan > 0 || made)?);
     }
     count("memory-archive", documents(&files(&config.memory_archive_dir(), "json")?, &target)?);
     count("queues", lines(&files(&config.queues_dir(), "jsonl")?, &target)?);
@@ -140,6 +137,17 @@ fn folders(runs: &Path) -> Result<Vec<PathBuf>, StateError> {
     let is_run =
         |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).and_then(RunId::parse).is_some();
     Ok(all.filter(is_run).collect())
+}
+
+fn name_of(run: &Path) -> String {
+    run.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The run that used the replies of an interrupted one; empty where there is none.
+fn replies_used_by(run: &Path) -> Result<String, StateError> {
+    let bytes = read_if_there(&run.join("state.json"))?.unwrap_or_default();
+    let state: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    Ok(state["replies_used_by"].as_str().unwrap_or_default().to_owned())
 }
 
 /// Files of a folder with that extension.

@@ -398,7 +398,7 @@ fn settle_plain_duplicates(
             if says_the_same(&one.text, one.said_on, &other.text, other.said_on) {
                 let (new, old, similarity) = (neighbourhood.new, candidate.claim, candidate.similarity.0);
                 settle_by_rule(new, old, similarity, "nothing that matters differs".into(), may_leave, rem);
-                if rem.claims[new].pinned || rem.claims[old].pinned {
+                if !rem.resolutions.is_taken(new) && (rem.claims[new].pinned || rem.claims[old].pinned) {
                     vetoed.insert((new, old));
                 }
             }
