@@ -11,13 +11,24 @@ use super::scrub::{self, Target};
 use crate::config::Config;
 use crate::episode::{self, Found, Read, Reading};
 use crate::error::Error;
-use crate::memory::{RawMemory, Source};
+use crate::memory::RawMemory;
 use crate::nrem::chunk::chunk;
 use crate::nrem::quote::words_of;
 use crate::plan::RunId;
 use crate::remembered::Remembered;
 use crate::state::{StateError, read_if_there, write_atomically};
 use crate::store::{Store, erase_before};
+
+/// What an erase works on.
+struct Erasing<'a> {
+    config: &'a Config,
+    known: &'a Remembered,
+    ids: &'a BTreeSet<String>,
+    target: Target,
+    /// The raw chunks that the memories rest on, or that say what they said.
+    raw: Vec<RawMemory>,
+    touched: &'a mut Touched,
+}
 
 /// Erases memories from everything under the home and from the database, and tells in `touched` what that was.
 pub(super) async fn everywhere(
@@ -31,64 +42,101 @@ pub(super) async fn everywhere(
     let texts = ids.iter().filter_map(|id| known.text(id));
     let archived = ids.iter().filter_map(|id| known.archived.get(id)).map(|a| a.memory.text.as_str());
     let target = Target::new(ids.clone(), texts.chain(archived));
-    let raw: Vec<RawMemory> = store.raw_all().await?;
-    let resting: Vec<&RawMemory> = raw
-        .iter()
-        .filter(|raw| raw.memories.iter().any(|id| ids.contains(id)) || target.holds(&raw.text))
-        .collect();
-    let made_by: BTreeSet<String> = ids
-        .iter()
-        .flat_map(|id| {
-            let trace = known.traces.get(id).map(|trace| trace.run.clone());
-            trace.into_iter().chain(known.archived.get(id).map(|a| a.run.clone()))
-        })
-        .collect();
-    let mut count = |place: &'static str, number: usize| {
-        if number > 0 {
-            *touched.places.entry(place).or_default() += number;
-        }
-    };
-    for run in folders(&config.runs_dir())? {
-        count("before-images", erase_before(&run, ids)?);
-        let of_plan = documents(&[run.join("plan.json")], &target)?;
-        count("plans", of_plan);
-        let made = made_by.contains(&name_of(&run)) || made_by.contains(&replies_used_by(&run)?);
-        count("recorded replies", replies(&run.join("replies"), &target, of_plan > 0 || made)?);
-    }
-    count("memory-archive", documents(&files(&config.memory_archive_dir(), "json")?, &target)?);
-    count("queues", lines(&files(&config.queues_dir(), "jsonl")?, &target)?);
-    count("noted recalls", lines(&files(&config.recalls_dir(), "jsonl")?, &target)?);
-    count("dream logs", logs(&files(&config.dream_log_dir(), "md")?, &target)?);
-    let sources = ids.iter().filter_map(|id| known.traces.get(id)).flat_map(|trace| &trace.sources);
-    let sources: Vec<&Source> = sources.chain(resting.iter().map(|raw| &raw.source)).collect();
-    blank_episodes(config, &sources, &target, gateways_episodes, touched)?;
+    let mut raw = store.raw_all().await?;
+    raw.retain(|raw| raw.memories.iter().any(|id| ids.contains(id)) || target.holds(&raw.text));
+    let mut erasing = Erasing { config, known, ids, target, raw, touched };
+    erasing.runs()?;
+    erasing.documents()?;
+    erasing.episodes(gateways_episodes)?;
+    erasing.tables(store).await
+}
 
-    let mut count = |place: &'static str, number: usize| {
+impl Erasing<'_> {
+    fn count(&mut self, place: &'static str, number: usize) {
         if number > 0 {
-            *touched.places.entry(place).or_default() += number;
+            *self.touched.places.entry(place).or_default() += number;
         }
-    };
-    store.remove_raw(&resting.iter().map(|raw| raw.id.clone()).collect::<Vec<_>>()).await?;
-    count("raw memories", resting.len());
-    let all: Vec<String> = ids.iter().cloned().collect();
-    let out = store.unarchive(&all).await?;
-    count("archive", out.written.len());
-    let rows: Vec<(String, String)> = ids
-        .iter()
-        .filter_map(|id| known.rows.get(id))
-        .map(|row| (row.id.clone(), row.text.clone()))
-        .collect();
-    let outcome = store.delete(&rows).await?;
-    count("memories", outcome.written.len());
-    touched.live = outcome.written;
-    touched.edited = outcome.changed;
-    let traced: Vec<String> = all.into_iter().filter(|id| !touched.edited.contains(id)).collect();
-    store.remove_traces(&traced).await?;
-    let traces = traced.iter().filter(|id| known.traces.contains_key(*id)).count();
-    if traces > 0 {
-        *touched.places.entry("traces").or_default() += traces;
     }
-    Ok(())
+
+    /// Before-images, plans and recorded replies.
+    fn runs(&mut self) -> Result<(), Error> {
+        let run_of = |id: &String| {
+            let trace = self.known.traces.get(id).map(|trace| trace.run.clone());
+            trace.into_iter().chain(self.known.archived.get(id).map(|a| a.run.clone()))
+        };
+        let made_by: BTreeSet<String> = self.ids.iter().flat_map(run_of).collect();
+        for run in folders(&self.config.runs_dir())? {
+            self.count("before-images", erase_before(&run, self.ids)?);
+            let of_plan = documents(&[run.join("plan.json")], &self.target)?;
+            self.count("plans", of_plan);
+            let made = made_by.contains(&name_of(&run)) || made_by.contains(&replies_used_by(&run)?);
+            let removed = replies(&run.join("replies"), &self.target, of_plan > 0 || made)?;
+            self.count("recorded replies", removed);
+        }
+        Ok(())
+    }
+
+    /// What people and other programs read.
+    fn documents(&mut self) -> Result<(), Error> {
+        let (config, target) = (self.config, &self.target);
+        let exports = documents(&files(&config.memory_archive_dir(), "json")?, target)?;
+        let queued = lines(&files(&config.queues_dir(), "jsonl")?, target)?;
+        let recalled = lines(&files(&config.recalls_dir(), "jsonl")?, target)?;
+        let logged = logs(&files(&config.dream_log_dir(), "md")?, target)?;
+        self.count("memory-archive", exports);
+        self.count("queues", queued);
+        self.count("noted recalls", recalled);
+        self.count("dream logs", logged);
+        Ok(())
+    }
+
+    /// Blanks the chunks that the memories rest on, and every line that says what they said, in the episodes of the home;
+    /// in the gateway's folder only if so asked.
+    fn episodes(&mut self, gateways: bool) -> Result<(), Error> {
+        let traces = self.ids.iter().filter_map(|id| self.known.traces.get(id));
+        let sources = traces.flat_map(|trace| &trace.sources).chain(self.raw.iter().map(|raw| &raw.source));
+        let chunks: BTreeSet<&str> = sources.map(|source| source.chunk.as_str()).collect();
+        let home = self.config.home.join("episodes");
+        let mut folders = BTreeMap::from([(home.clone(), true), (home.join("archive"), true)]);
+        folders.entry(self.config.episodes_dir.clone()).or_insert_with(|| self.config.owns_episodes());
+        for (folder, is_ours) in folders {
+            let listed = if folder.is_dir() { episode::list(&folder)?.found } else { vec![] };
+            for path in files(&folder, "md")? {
+                let Some(bytes) = read_if_there(&path)? else { continue };
+                let text = String::from_utf8_lossy(&bytes);
+                let found = listed.iter().find(|found| found.path == path);
+                let spans = spans(self.config, found, &text, &chunks, &self.target)?;
+                let (blanked, changed) = scrub::episode(&text, &spans);
+                if changed == 0 {
+                    continue;
+                }
+                if is_ours || gateways {
+                    replace(&path, blanked.as_bytes())?;
+                }
+                let list = if is_ours { &mut self.touched.episodes } else { &mut self.touched.outside };
+                list.push((path, changed));
+            }
+        }
+        Ok(())
+    }
+
+    /// The row goes before its trace: a trace without a row is found again, a row without a trace would look new.
+    async fn tables(&mut self, store: &Store) -> Result<(), Error> {
+        store.remove_raw(&self.raw.iter().map(|raw| raw.id.clone()).collect::<Vec<_>>()).await?;
+        self.count("raw memories", self.raw.len());
+        let all: Vec<String> = self.ids.iter().cloned().collect();
+        let out = store.unarchive(&all).await?;
+        self.count("archive", out.written.len());
+        let rows = self.ids.iter().filter_map(|id| self.known.rows.get(id));
+        let rows: Vec<(String, String)> = rows.map(|row| (row.id.clone(), row.text.clone())).collect();
+        let outcome = store.delete(&rows).await?;
+        self.count("memories", outcome.written.len());
+        let traced: Vec<String> = all.into_iter().filter(|id| !outcome.changed.contains(id)).collect();
+        store.remove_traces(&traced).await?;
+        self.count("traces", traced.iter().filter(|id| self.known.traces.contains_key(*id)).count());
+        (self.touched.live, self.touched.edited) = (outcome.written, outcome.changed);
+        Ok(())
+    }
 }
 
 /// Our copies of memories that vanished: traces, archive, raw chunks that rest on them alone, exports and before-images.
@@ -232,40 +280,6 @@ fn replies(folder: &Path, target: &Target, all: bool) -> Result<usize, StateErro
         }
     }
     Ok(removed)
-}
-
-/// Blanks the chunks that the memories rest on, and every line that says what they said, in the episodes of the home; in
-/// the gateway's folder only if so asked.
-fn blank_episodes(
-    config: &Config,
-    sources: &[&Source],
-    target: &Target,
-    gateways: bool,
-    touched: &mut Touched,
-) -> Result<(), Error> {
-    let chunks: BTreeSet<&str> = sources.iter().map(|source| source.chunk.as_str()).collect();
-    let home = config.home.join("episodes");
-    let mut folders = BTreeMap::from([(home.clone(), true), (home.join("archive"), true)]);
-    folders.entry(config.episodes_dir.clone()).or_insert_with(|| config.owns_episodes());
-    for (folder, is_ours) in folders {
-        let listed = if folder.is_dir() { episode::list(&folder)?.found } else { vec![] };
-        for path in files(&folder, "md")? {
-            let Some(bytes) = read_if_there(&path)? else { continue };
-            let text = String::from_utf8_lossy(&bytes);
-            let found = listed.iter().find(|found| found.path == path);
-            let spans = spans(config, found, &text, &chunks, target)?;
-            let (blanked, changed) = scrub::episode(&text, &spans);
-            if changed == 0 {
-                continue;
-            }
-            if is_ours || gateways {
-                replace(&path, blanked.as_bytes())?;
-            }
-            let list = if is_ours { &mut touched.episodes } else { &mut touched.outside };
-            list.push((path, changed));
-        }
-    }
-    Ok(())
 }
 
 /// The lines of a file that are to go: of the chunks, found by their digests wherever they stand by now, and lines that
