@@ -173,7 +173,7 @@ pub(super) fn needles(known: &Remembered, ids: &BTreeSet<String>) -> Vec<Vec<u8>
     let mut needles: BTreeSet<Vec<u8>> = BTreeSet::new();
     for text in texts.filter(|text| !text.trim().is_empty()) {
         let json = Value::from(text.as_str()).to_string();
-        needles.insert(json[1..json.len() - 1].as_bytes().to_vec());
+        needles.insert(json.as_bytes()[1..json.len() - 1].to_vec());
         needles.insert(text.into_bytes());
     }
     needles.into_iter().collect()

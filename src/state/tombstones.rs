@@ -71,7 +71,7 @@ enum Event {
     Forgotten {
         format: u32,
         #[serde(flatten)]
-        tombstone: Tombstone,
+        tombstone: Box<Tombstone>,
     },
     Lifted {
         format: u32,
@@ -108,8 +108,7 @@ impl Tombstones {
         let path = Self::path(state_dir);
         let Some(bytes) = read_if_there(&path)? else { return Ok(Self::default()) };
         let mut standing = BTreeMap::new();
-        let mut lines = bytes.split(|b| *b == b'\n').enumerate().peekable();
-        while let Some((number, line)) = lines.next() {
+        for (number, line) in bytes.split(|b| *b == b'\n').enumerate() {
             if line.is_empty() {
                 continue;
             }
@@ -119,7 +118,7 @@ impl Tombstones {
                     return Err(StateError::Malformed { path, detail });
                 }
                 Ok(Event::Forgotten { tombstone, .. }) => {
-                    standing.insert(tombstone.id.clone(), tombstone);
+                    standing.insert(tombstone.id.clone(), *tombstone);
                 }
                 Ok(Event::Lifted { id, .. }) => {
                     standing.remove(&id);
@@ -144,7 +143,8 @@ impl Tombstones {
     pub fn append(state_dir: &Path, tombstones: &[Tombstone]) -> Result<(), StateError> {
         let there = Self::read(state_dir)?;
         let new = tombstones.iter().filter(|tombstone| there.get(&tombstone.id).is_none());
-        let events = new.map(|tombstone| Event::Forgotten { format: FORMAT, tombstone: tombstone.clone() });
+        let events =
+            new.map(|tombstone| Event::Forgotten { format: FORMAT, tombstone: Box::new(tombstone.clone()) });
         write(state_dir, events)
     }
 
