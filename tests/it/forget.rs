@@ -289,7 +289,7 @@ async fn a_row_the_gateway_captures_again_is_told_and_stays() {
 async fn a_forgotten_memory_waits_in_the_archive_and_restore_lifts_its_tombstone() {
     let (home, row) = allergic().await;
     let touched = forget(&home, &row.id, Manner::Archive, at(1, 10)).await;
-    assert_eq!(touched.live, [row.id.clone()]);
+    assert_eq!(touched.live, std::slice::from_ref(&row.id));
     let archived = home.store().await.archived_all("main").await.unwrap();
     assert_eq!((archived.len(), archived[0].reason), (1, Departure::Forgotten));
     say(&home, 0, &format!("By the way. {PEANUTS}"));
@@ -333,7 +333,7 @@ async fn a_faded_memory_that_is_forgotten_is_not_revived_by_old_words() {
         store.delete(&[(row.id.clone(), row.text.clone())]).await.unwrap();
         if forgotten {
             let touched = forget(&home, &row.id, Manner::Archive, at(2, 10)).await;
-            assert_eq!(touched.kept_in_archive, [row.id.clone()]);
+            assert_eq!(touched.kept_in_archive, std::slice::from_ref(&row.id));
         }
         say(&home, 1, PEANUTS);
         home.night(at(2, 20)).await;

@@ -169,7 +169,7 @@ async fn an_erase_that_was_killed_is_run_again_to_the_end() {
     // Killed after its last step but one: the row is gone, its trace and everything found by id is not.
     let copy_of = |bytes: &str| holding(&home.config.home, bytes);
     let tombstones_only = forget(&home, &row.id, Manner::Archive, at(1, 9)).await;
-    assert_eq!(tombstones_only.live, [row.id.clone()]);
+    assert_eq!(tombstones_only.live, std::slice::from_ref(&row.id));
     home.store().await.unarchive(std::slice::from_ref(&row.id)).await.unwrap();
     let meant = find(&home.config, Named::Id(&row.id[..8]), None).await.unwrap();
     assert_eq!((meant[0].place.clone(), meant[0].text.clone()), (Place::Erased, None));
