@@ -1,11 +1,12 @@
 //! One night, start to end: the only file that states the order of the line.
 //! lock → recover → read → NREM → REM → plan → apply → dream log. Each step is elsewhere.
 
+mod captured;
 mod probe;
 mod read;
 mod recover;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,8 +14,10 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::{Config, EmbeddingProvider};
 use crate::error::{Error, chain};
-use crate::language::counted;
+use crate::forget::memorial::Memorial;
+use crate::forget::vanished::{self, Buried, Looking, bury_vanished};
 use crate::housekeeping::keep_house;
+use crate::language::counted;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
@@ -29,11 +32,13 @@ use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
-use crate::state::audit::Audit;
 use crate::space::{self, Needs};
+use crate::state::audit::Audit;
 use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
+use crate::state::maintenance::Maintenance;
+use crate::state::tombstones::Tombstones;
 use crate::state::{StateError, write_atomically};
 use crate::store::Store;
 use crate::thresholds;
@@ -107,6 +112,8 @@ pub struct Night<'a> {
     pub thresholds: Thresholds,
     /// Active days so far.
     pub ledger: Ledger,
+    /// What was forgotten on purpose.
+    pub memorial: Memorial,
     /// Nights on which tonight's chunks competed and lost so far.
     pub nights_before: HashMap<String, u32>,
 }
@@ -148,6 +155,9 @@ pub async fn dream(
     now: DateTime<Utc>,
     started: Instant,
 ) -> Result<DreamReport, Error> {
+    if let Some(reason) = stands_aside(config, options, now)? {
+        return Ok(not_due(now, reason, vec![]));
+    }
     config.check_night()?;
     let budget = Budget::new(Limits::new(config.max_calls, config.max_minutes, config.concurrency, started));
     let models = Models::of(config, budget)?;
@@ -177,6 +187,9 @@ async fn one_night(
     now: DateTime<Utc>,
     started: Instant,
 ) -> Result<DreamReport, Error> {
+    if let Some(reason) = stands_aside(config, options, now)? {
+        return Ok(not_due(now, reason, vec![]));
+    }
     if options.if_due {
         let local = now.with_timezone(&config.timezone);
         if let Due::No { reason } =
@@ -193,9 +206,10 @@ async fn one_night(
         true => tell_unfinished(config, now)?,
         false => recover(config, &store, now).await?,
     };
+    warnings.extend(tell_maintenance(config, now)?);
 
     let known = remember(config, &store, &mut warnings).await?;
-    settle_vanished(options, &known, &store, &mut warnings).await?;
+    let vanished = settle_vanished(options, &known, &mut warnings)?;
     let episodes = match options.mode {
         Mode::RemOnly => vec![],
         _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
@@ -208,6 +222,18 @@ async fn one_night(
             return Ok(not_due(now, reason, warnings));
         }
     }
+    let tombstones = Tombstones::read(&config.state_dir())?;
+    let looking = Looking {
+        store: &store,
+        known: &known,
+        tombstones: &tombstones,
+        version: None,
+        default_agent: &config.agent,
+        now,
+    };
+    let buried = bury_vanished(looking, vanished).await?;
+    let known = vanished::without_erased(known, &buried.erased);
+    let memorial = Memorial::new(tombstones, &buried.tombstones);
     tell(&format!(
         "{} of {}, {}",
         counted(material.chunks.len(), "chunk"),
@@ -215,7 +241,14 @@ async fn one_night(
         counted(known.rows.len(), "memory")
     ));
     let run = Run::of(&config.runs_dir(), RunId::new(now, rand::random()));
-    let reading = Reading { store: &store, known: &known, material: &material, journal: &journal };
+    let reading = Reading {
+        store: &store,
+        known: &known,
+        material: &material,
+        journal: &journal,
+        memorial: &memorial,
+        buried: &buried,
+    };
     let plan = match think(config, options, models, &run, &reading, warnings, now).await {
         Ok(plan) => plan,
         Err(error) => {
@@ -243,6 +276,8 @@ struct Reading<'a> {
     known: &'a Remembered,
     material: &'a Material,
     journal: &'a Journal,
+    memorial: &'a Memorial,
+    buried: &'a Buried,
 }
 
 /// The night up to its plan. Models are asked, and every reply is recorded in the run's folder before it is used.
@@ -255,7 +290,7 @@ async fn think(
     mut warnings: Vec<String>,
     now: DateTime<Utc>,
 ) -> Result<DreamPlan, Error> {
-    let Reading { store, known, material, journal } = *reading;
+    let Reading { store, known, material, journal, memorial, buried } = *reading;
     let replies =
         Replies::open(Replies::folder(&run.folder), &Run::unused_replies(&config.runs_dir(), now)?)?;
     run.start(now)?;
@@ -284,6 +319,7 @@ async fn think(
         privacy: &privacy,
         thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
         ledger: Ledger::read(&config.state_dir())?,
+        memorial: memorial.clone(),
         nights_before: select::nights_before(&material.chunks, journal, now),
     };
     let ready = match check_model(&night, known, material).await {
@@ -299,6 +335,7 @@ async fn think(
         Err(Error::Provider(error)) => held_back(&night, known, material, journal, warnings, &error),
         Err(error) => return Err(error),
     };
+    take_in_buried(&mut plan, buried.clone());
     plan.report.cost = spent(models);
     if replies.used_again() > 0 {
         plan.report.warnings.push(format!(
@@ -346,6 +383,7 @@ async fn plan(
     journal: &Journal,
     mut warnings: Vec<String>,
 ) -> Result<DreamPlan, Error> {
+    warnings.extend(captured::captured_again(night, known).await?);
     let compressed = match night.mode {
         Mode::RemOnly => Compressed::default(),
         _ => nrem::compress(night, material, known).await?,
@@ -452,30 +490,54 @@ fn take_in(report: &mut DreamReport, applied: Applied) {
     }
 }
 
-/// Stops when so many of an agent's rows are gone without our doing that it must be an accident, until the operator says
-/// that it was meant; their traces then go, too. A few were forgotten on purpose.
-async fn settle_vanished(
+/// Rows that are gone without our doing, by agent: they were forgotten on purpose. Stops when so many of an agent's are
+/// gone that it must be an accident, until the operator says that it was meant.
+fn settle_vanished(
     options: Options,
     known: &Remembered,
-    store: &Store,
     warnings: &mut Vec<String>,
-) -> Result<(), Error> {
+) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let vanished = known.vanished();
     let alarming =
         vanished.iter().map(|(agent, ids)| (agent, ids.len(), ids.len() + known.rows_of(agent).count()));
-    let Some((agent, count, of)) = alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of)
-    else {
-        return Ok(());
-    };
-    if !options.accept_vanished {
-        return Err(Error::Vanished { agent: agent.clone(), count, of });
+    if let Some((agent, count, of)) =
+        alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of)
+    {
+        if !options.accept_vanished {
+            return Err(Error::Vanished { agent: agent.clone(), count, of });
+        }
+        warnings.push(format!(
+            "{count} of {of} memories of `{agent}` had vanished, and you said that it was meant"
+        ));
     }
-    warnings
-        .push(format!("{count} of {of} memories of `{agent}` had vanished, and you said that it was meant"));
-    if !options.dry_run {
-        store.remove_traces(&vanished.into_values().flatten().collect::<Vec<_>>()).await?;
+    Ok(vanished)
+}
+
+/// The plan takes in what becomes of vanished rows, also where nothing else could be done tonight.
+fn take_in_buried(plan: &mut DreamPlan, buried: Buried) {
+    plan.report.forgotten.vanished = buried.vanished;
+    plan.tombstones = buried.tombstones;
+    plan.erased = buried.erased;
+    plan.report.status = build::status_of(plan);
+}
+
+/// Why a timed run does nothing at all: the operator works on the home.
+fn stands_aside(config: &Config, options: Options, now: DateTime<Utc>) -> Result<Option<String>, StateError> {
+    if !options.if_due {
+        return Ok(None);
     }
-    Ok(())
+    let maintenance = Maintenance::read(&config.state_dir())?;
+    Ok(match trigger::outside_maintenance(maintenance.as_ref(), &now.with_timezone(&config.timezone)) {
+        Due::No { reason } => Some(reason),
+        Due::Yes => None,
+    })
+}
+
+/// A run that was asked for goes ahead, and says that the others do not.
+fn tell_maintenance(config: &Config, now: DateTime<Utc>) -> Result<Option<String>, StateError> {
+    let maintenance = Maintenance::read(&config.state_dir())?.filter(|maintenance| maintenance.is_on(now));
+    Ok(maintenance
+        .map(|_| "maintenance is on: timed runs stand aside until `dreamer maintenance off`".to_owned()))
 }
 
 fn spent(models: &Models) -> Cost {

@@ -4,6 +4,8 @@ use crate::alert::AlertError;
 use crate::config::ConfigError;
 use crate::episode::EpisodeError;
 use crate::flush::FlushError;
+use crate::forget::ForgetError;
+use crate::pin::PinError;
 use crate::plan::PlanError;
 use crate::providers::ProviderError;
 use crate::restore::RestoreError;
@@ -59,6 +61,12 @@ pub enum Error {
     /// Nothing is known of a memory that somebody asked about.
     #[error(transparent)]
     Why(#[from] WhyError),
+    /// A memory could not be forgotten.
+    #[error(transparent)]
+    Forget(#[from] ForgetError),
+    /// A memory could not be pinned.
+    #[error(transparent)]
+    Pin(#[from] PinError),
     /// A session could not be ended, or its episode is not there.
     #[error(transparent)]
     Flush(#[from] FlushError),
@@ -149,7 +157,9 @@ impl Error {
             | Self::OtherDimension { .. }
             | Self::Uncalibrated { .. }
             | Self::Setup(SetupError::RealHome { .. } | SetupError::Length { .. })
-            | Self::Restore(RestoreError::Dimension { .. }) => 78,
+            | Self::Restore(RestoreError::Dimension { .. })
+            | Self::Forget(ForgetError::OpenClaw(_)) => 78,
+            Self::Forget(ForgetError::GatewayRuns { .. }) => 75,
             Self::Flush(error) => error.exit_code(),
             Self::State(StateError::Locked { .. }) | Self::Store(StoreError::Contended { .. }) => 75,
             _ => 1,

@@ -240,6 +240,8 @@ pub enum Departure {
     Duplicate,
     /// The run that brought it was undone.
     Undone,
+    /// The operator had it forgotten; it has a tombstone.
+    Forgotten,
 }
 
 impl Departure {
@@ -250,6 +252,7 @@ impl Departure {
             Self::Superseded => "superseded",
             Self::Duplicate => "duplicate",
             Self::Undone => "undone",
+            Self::Forgotten => "forgotten",
         }
     }
 }

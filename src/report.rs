@@ -180,6 +180,17 @@ pub struct RemCounts {
     pub faded: usize,
 }
 
+/// What was forgotten on purpose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenCounts {
+    /// Memories that were gone from the table without our doing.
+    pub vanished: usize,
+    /// Claims that were not learned again.
+    pub skipped: usize,
+    /// Memories that the user said again, so that they may be learned again.
+    pub said_again: usize,
+}
+
 /// What is left for later nights.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
@@ -247,6 +258,9 @@ pub struct DreamReport {
     pub faded: Vec<Faded>,
     /// Counts of REM.
     pub rem: RemCounts,
+    /// What was forgotten on purpose.
+    #[serde(default)]
+    pub forgotten: ForgottenCounts,
     /// Rows settled without a model.
     pub settled_by_rules: usize,
     /// Rows seen for the first time.

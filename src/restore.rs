@@ -1,14 +1,17 @@
 //! `dreamer restore`: one memory from the archive back among the living, whole, with its vector and the columns Dreamer
 //! does not know. A person's decision, so it is not questioned; what would overwrite something is refused.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::forget::memorial::{Memorial, Said};
 use crate::memory::{Archived, Departure, Memory, Reconciled, Trace, text_digest};
 use crate::state::audit::{Event, Kind, Subject};
 use crate::state::lock::Lock;
+use crate::state::tombstones::{How, Tombstones};
 use crate::store::{Inherit, NewRow, Store};
+use crate::thresholds;
 
 /// What the run of a trace that was rebased by a restore begins with.
 const RUN: &str = "restore";
@@ -56,6 +59,21 @@ pub enum RestoreError {
         vector: usize,
         /// The length of the table's.
         table: usize,
+    },
+    /// What it says was forgotten on purpose.
+    #[error(
+        "restore {id}: what it says was forgotten on purpose on {on} ({how}, memory {other}); it comes back when the user says \
+         it again"
+    )]
+    Forgotten {
+        /// The memory.
+        id: String,
+        /// The memory that was forgotten.
+        other: String,
+        /// When.
+        on: NaiveDate,
+        /// How.
+        how: &'static str,
     },
     /// The row changed hands while it was brought back.
     #[error("restore {id}: the table did not take it; its copy in the archive is untouched, try again")]
@@ -113,6 +131,7 @@ pub async fn restore(config: &Config, id: &str, today: NaiveDate) -> Result<Rest
         return Err(RestoreError::Live { id }.into());
     }
     let vector = vector_of(&store, &id).await?;
+    let lifted = lifted_by(&store, config, &archived, &vector).await?;
 
     let trace = rebased(old_trace, &archived.memory, config, today);
     let memory = Memory { importance: trace.written, ..archived.memory.clone() };
@@ -127,9 +146,19 @@ pub async fn restore(config: &Config, id: &str, today: NaiveDate) -> Result<Rest
     if outcome.written.is_empty() && outcome.already.is_empty() {
         return Err(RestoreError::NotWritten { id }.into());
     }
+    Tombstones::lift(&config.state_dir(), &lifted, now_of(today, config))?;
     store.unarchive(std::slice::from_ref(&id)).await?;
     let successor = live.into_iter().find(|memory| Some(&memory.id) == archived.successor.as_ref());
     Ok(Restored { memory, reason: archived.reason, run: archived.run, successor })
+}
+
+/// A time of that day, for the record of what was lifted.
+fn now_of(today: NaiveDate, config: &Config) -> DateTime<Utc> {
+    let midnight = today.and_time(NaiveTime::MIN);
+    midnight
+        .and_local_timezone(config.timezone)
+        .earliest()
+        .map_or_else(|| midnight.and_utc(), |at| at.to_utc())
 }
 
 /// The one archived memory whose id is `id` or begins so.
@@ -144,6 +173,42 @@ fn find(archived: Vec<Archived>, id: &str) -> Result<Archived, RestoreError> {
         (Some(one), 0) => Ok(one),
         (Some(_), others) => Err(RestoreError::Ambiguous { id, count: others + 1 }),
         (None, _) => Err(RestoreError::NotArchived { id }),
+    }
+}
+
+/// The tombstones that go with a memory that was forgotten by `dreamer forget` and comes back: its own, and those of the
+/// archived memories it carries. What another tombstone forbids is not brought back.
+async fn lifted_by(
+    store: &Store,
+    config: &Config,
+    archived: &Archived,
+    vector: &[f32],
+) -> Result<Vec<String>, Error> {
+    let memorial = Memorial::new(Tombstones::read(&config.state_dir())?, &[]);
+    let id = &archived.memory.id;
+    let own = memorial.of(id).filter(|tombstone| tombstone.how == How::Command);
+    if own.is_some() {
+        let all = store.archived_all(&config.agent).await?;
+        let traces = store.traces().await?.traces;
+        let originals = traces.get(id).map(|trace| trace.merged_from.clone()).unwrap_or_default();
+        let carried = |a: &&Archived| originals.contains(&a.memory.id) || a.successor.as_ref() == Some(id);
+        let carried = all.iter().filter(carried).map(|a| a.memory.id.clone());
+        return Ok(std::iter::once(id.clone()).chain(carried).collect());
+    }
+    let duplicate = config.thresholds(config.calibrated()?)?.unwrap_or(thresholds::NOTHING_ALIKE).duplicate;
+    let said = Said {
+        agent: &archived.memory.partition.agent,
+        text: &archived.memory.text,
+        said_on: None,
+        vector: Some((vector, config.embedding_model())),
+    };
+    match memorial.matching(said, duplicate).into_iter().next() {
+        None => Ok(vec![]),
+        Some(tombstone) => {
+            let (id, on) = (id.clone(), tombstone.forgotten_at.with_timezone(&config.timezone).date_naive());
+            let how = tombstone.how.as_str();
+            Err(RestoreError::Forgotten { id, other: tombstone.id.clone(), on, how }.into())
+        }
     }
 }
 

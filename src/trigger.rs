@@ -3,6 +3,8 @@
 
 use chrono::{DateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 
+use crate::state::maintenance::Maintenance;
+
 /// A start and an end in local time; the end may lie after midnight.
 pub type Window = (NaiveTime, NaiveTime);
 
@@ -30,6 +32,23 @@ pub fn due<Tz: TimeZone>(
         Due::Yes => enough(new_material, min_new),
         no => no,
     }
+}
+
+/// The first check, which needs only one small file: whether the operator works on the home.
+pub fn outside_maintenance<Tz: TimeZone>(maintenance: Option<&Maintenance>, now: &DateTime<Tz>) -> Due
+where
+    Tz::Offset: std::fmt::Display,
+{
+    let Some(maintenance) = maintenance.filter(|maintenance| maintenance.is_on(now.to_utc())) else {
+        return Due::Yes;
+    };
+    let local = |at: DateTime<Utc>| at.with_timezone(&now.timezone()).format("%Y-%m-%d %H:%M").to_string();
+    let until = match maintenance.until {
+        Some(until) => format!("until {}", local(until)),
+        None => "until `dreamer maintenance off`".to_owned(),
+    };
+    let why = maintenance.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    Due::No { reason: format!("maintenance is on {until}{why}") }
 }
 
 /// The clock's half of [`due`], which needs no file to be read: inside the window, or a night was missed.
@@ -181,6 +200,26 @@ mod tests {
         assert!(!is_due("2026-03-10 02:00", None, 4, night));
         assert!(!is_due("2026-03-10 12:00", Some("2026-03-01 02:00"), 4, night));
         assert_eq!(due(local("2026-03-10 02:00"), None, 0, night, None), Due::Yes, "off disables the check");
+    }
+
+    #[test]
+    fn maintenance_keeps_a_timed_run_away_until_it_ends() {
+        let on = Maintenance {
+            since: local("2026-03-10 01:00").to_utc(),
+            until: Some(local("2026-03-10 03:00").to_utc()),
+            reason: Some("new disk".into()),
+        };
+        assert_eq!(outside_maintenance(None, &local("2026-03-10 02:00")), Due::Yes);
+        assert_eq!(outside_maintenance(Some(&on), &local("2026-03-10 03:00")), Due::Yes);
+        let Due::No { reason } = outside_maintenance(Some(&on), &local("2026-03-10 02:59")) else {
+            panic!("due")
+        };
+        assert_eq!(reason, "maintenance is on until 2026-03-10 03:00: new disk");
+        let on = Maintenance { until: None, reason: None, ..on };
+        let Due::No { reason } = outside_maintenance(Some(&on), &local("2036-03-10 02:59")) else {
+            panic!("due")
+        };
+        assert_eq!(reason, "maintenance is on until `dreamer maintenance off`");
     }
 
     #[test]

@@ -64,7 +64,8 @@ pub fn dedup(text: &str, said_on: NaiveDate, known: &[Known], duplicate: f32) ->
     let mut against = Vec::new();
     for k in known.iter().filter(same) {
         match &k.place {
-            Place::Archive(Departure::Faded, _) => {
+            // One that was forgotten comes back only when its tombstone is lifted, which is not decided here.
+            Place::Archive(Departure::Faded | Departure::Forgotten, _) => {
                 return Outcome::Revive { id: k.id.clone(), similarity: k.similarity };
             }
             Place::Archive(Departure::Duplicate, Some(successor)) => {

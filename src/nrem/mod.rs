@@ -8,15 +8,17 @@ pub mod cluster;
 pub mod dedup;
 pub mod distil;
 pub mod draft;
+mod forgotten;
 pub mod quote;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod select;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::dream::Night;
 use crate::error::{Error, chain};
+use crate::forget::scrub;
 use crate::language;
 use crate::memory::{Partition, Similarity};
 use crate::nrem::ask::Answer;
@@ -98,6 +100,12 @@ pub struct Compressed {
     pub unreadable: Option<String>,
     /// Which limit held chunks back.
     pub exhausted: Option<String>,
+    /// Chunks that say what was forgotten on purpose, by digest: no text of them is kept.
+    pub forgotten: BTreeSet<String>,
+    /// Chunks and drafts that were not learned again.
+    pub skipped: usize,
+    /// Ids of tombstones that the user's later words lift.
+    pub lifted: BTreeSet<String>,
 }
 
 impl Compressed {
@@ -145,6 +153,7 @@ pub async fn compress(
     let Some(chunks) = embed_chunks(night, evidence, &mut compressed).await? else {
         return Ok(compressed);
     };
+    let chunks = forgotten::set_aside(night, chunks, &mut compressed);
     let clusters = cluster::cluster(chunks, night.thresholds.cluster);
     let novelty = novelty(night, &clusters).await?;
     let mut ranked = cluster::rank(clusters, &novelty);
@@ -175,6 +184,7 @@ pub async fn compress(
         }
     }
     leave_over(&ranked, nights, &mut compressed);
+    forgotten::drop_questions(night, &mut compressed);
     Ok(compressed)
 }
 
@@ -187,6 +197,9 @@ fn set_aside<'a>(chunks: &'a [Chunk], compressed: &mut Compressed) -> Vec<&'a Ch
             Standing::Excluded => compressed.settle([chunk], Fate::Excluded, 0, "tagged #tmp or #no_archive"),
             Standing::Evidence if is_small_talk(chunk) => {
                 compressed.settle([chunk], Fate::Noise, 0, "small talk")
+            }
+            Standing::Evidence if scrub::is_blanked(&chunk.text) => {
+                compressed.settle([chunk], Fate::Noise, 0, "erased on purpose")
             }
             Standing::Evidence => evidence.push(chunk),
         }
@@ -444,7 +457,11 @@ fn place_draft(
         compressed.drafts[twin].draft.chunks.extend(draft.chunks);
         return;
     }
-    match dedup(&draft.text, draft.said_on(), resembling, night.thresholds.duplicate) {
+    let outcome = dedup(&draft.text, draft.said_on(), resembling, night.thresholds.duplicate);
+    if !forgotten::may_be_learned(night, &draft, &vector, &outcome, compressed) {
+        return;
+    }
+    match outcome {
         Outcome::Reinforce { id, similarity } => {
             compressed.settle(&draft.chunks, Fate::Reinforced, 0, "known already");
             compressed.reinforced.push(SaidAgain { id, similarity: Similarity(similarity), draft });

@@ -173,6 +173,24 @@ impl OpenClaw {
         Ok(Endpoint { url, credential: self.credential(true)?, bind })
     }
 
+    /// Host and port at which the gateway would listen, whether it does or not and whatever it asks for.
+    ///
+    /// # Errors
+    /// When the address cannot be used.
+    pub fn listens_at(&self) -> Result<String, OpenClawError> {
+        let named =
+            self.layers.get("OPENCLAW_GATEWAY_URL").map(|(url, origin)| (url.to_owned(), origin.to_string()));
+        let Some((url, origin)) = named else { return Ok(format!("127.0.0.1:{}", self.port()?)) };
+        let name = "OPENCLAW_GATEWAY_URL";
+        let url = self.checked(name, &origin, &url, &["ws", "wss", "http", "https"])?;
+        let parsed = reqwest::Url::parse(&url).ok();
+        let place =
+            parsed.as_ref().and_then(|url| Some((url.host_str()?.to_owned(), url.port_or_known_default()?)));
+        let why = || "must be ws://host[:port]".to_owned();
+        let (host, port) = place.ok_or_else(|| OpenClawError::Address { name, origin, why: why() })?;
+        Ok(format!("{host}:{port}"))
+    }
+
     /// The address of the operator's own route (`OPENCLAW_GATEWAY_URL`) and the bearer token.
     ///
     /// # Errors

@@ -6,15 +6,17 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::{DreamPlan, EpisodeMove, PlanError, Purpose, PutBack, Run};
+use super::{DreamPlan, EpisodeMove, PlanError, Purpose, PutBack, Run, forgotten};
 use crate::config::Config;
 use crate::error::Error;
+use crate::forget::erase;
 use crate::language::counted;
 use crate::memory::{Memory, Reconciled, Trace, text_digest};
 use crate::memory_archive;
 use crate::state::calibrations::Calibrations;
 use crate::state::journal::{ChunkRecord, Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
+use crate::state::tombstones::Tombstones;
 use crate::state::{StateError, append_lines, read_if_there, sync_folder};
 use crate::store::{Imaged, Leaving, Store, Touched, read_before};
 
@@ -65,12 +67,13 @@ pub enum Step {
     Ledger,
     Calibration,
     Review,
+    Forget,
     Move,
 }
 
 impl Step {
     /// Every step.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Copy,
         Self::Archive,
         Self::ArchiveDrafts,
@@ -90,6 +93,7 @@ impl Step {
         Self::Ledger,
         Self::Calibration,
         Self::Review,
+        Self::Forget,
         Self::Move,
     ];
 }
@@ -225,6 +229,7 @@ impl Applying<'_> {
                 }
             }
             Step::Review => ask(plan, &self.config.queues_dir().join("review.jsonl"))?,
+            Step::Forget => self.forget().await?,
             Step::Move => self.move_episodes(),
         }
         Ok(())
@@ -269,7 +274,9 @@ impl Applying<'_> {
     /// Inserts the new rows. One is dropped when a row it rests on had changed; what was to carry it goes, too.
     async fn insert(&mut self) -> Result<(), Error> {
         let (plan, store) = (self.plan, self.store);
-        let outcome = match store.insert(&plan.inserts).await {
+        let (forgotten, inserts) = forgotten::without_forgotten(plan, self.config)?;
+        self.note(forgotten.len(), "were not written: they were forgotten on purpose");
+        let outcome = match store.insert(&inserts).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 // Nothing of the step was written; their traces would look like rows somebody deleted.
@@ -279,7 +286,8 @@ impl Applying<'_> {
                 return Err(error.into());
             }
         };
-        let dropped: HashSet<String> = outcome.changed.into_iter().collect();
+        let changed = outcome.changed.len();
+        let dropped: HashSet<String> = outcome.changed.into_iter().chain(forgotten).collect();
         if !dropped.is_empty() {
             store.remove_traces(&dropped.iter().cloned().collect::<Vec<_>>()).await?;
             let lost =
@@ -289,7 +297,7 @@ impl Applying<'_> {
             store.unarchive(&drafts).await?;
             store.remove_traces(&drafts).await?;
         }
-        self.note(dropped.len(), "not merged: a row underneath had been edited or deleted meanwhile");
+        self.note(changed, "not merged: a row underneath had been edited or deleted meanwhile");
         self.applied.dropped = dropped;
         Ok(())
     }
@@ -390,6 +398,22 @@ impl Applying<'_> {
             record.fate = Fate::HeldBack;
         }
         Ok(Journal::append(&self.config.state_dir(), &journal)?)
+    }
+
+    /// What was forgotten on purpose: tombstones first, so that nothing of it comes back, then our copies of it.
+    async fn forget(&mut self) -> Result<(), Error> {
+        let (plan, state) = (self.plan, self.config.state_dir());
+        if plan.erased.is_empty() && plan.tombstones.is_empty() && plan.lifted.is_empty() {
+            return Ok(());
+        }
+        // Somebody may have put a row back since it was found missing.
+        let live = self.live().await?;
+        let gone = |id: &String| !live.contains_key(id);
+        let tombstones: Vec<_> = plan.tombstones.iter().filter(|t| gone(&t.id)).cloned().collect();
+        Tombstones::append(&state, &tombstones)?;
+        Tombstones::lift(&state, &plan.lifted, plan.planned_at)?;
+        let erased = plan.erased.iter().filter(|id| gone(id)).cloned().collect();
+        erase::copies(self.config, self.store, &erased).await
     }
 
     /// Moves done episodes; one that holds a chunk that is held back again is not done.

@@ -432,6 +432,9 @@ impl<'a> Building<'a> {
         let (traces, ledger) = self.traces.finish();
         self.plan.traces = traces;
         self.plan.ledger = ledger;
+        self.plan.lifted = self.found.compressed.lifted.iter().cloned().collect();
+        self.plan.report.forgotten.said_again = self.plan.lifted.len();
+        self.plan.report.forgotten.skipped = self.found.compressed.skipped;
         self.plan.judged = self.found.rem.resolutions.judged.clone();
         let (before, gone) = (self.found.known.rows.len(), self.plan.leaving.len());
         self.plan.report.live = (before, before - gone + self.plan.inserts.len());
@@ -483,7 +486,7 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
 
 /// How a night with this plan ends.
 pub fn status_of(plan: &DreamPlan) -> Status {
-    let idle = !plan.changes_memories() && plan.journal.is_empty();
+    let idle = !plan.changes_memories() && plan.journal.is_empty() && plan.erased.is_empty();
     match (&plan.report.failure, idle) {
         (Some(_), _) => Status::Failed,
         (None, true) => Status::NothingNew,

@@ -5,6 +5,7 @@ pub mod apply;
 pub mod build;
 pub mod events;
 mod exact;
+mod forgotten;
 pub mod run;
 pub mod traces;
 
@@ -21,6 +22,7 @@ use crate::state::StateError;
 use crate::state::audit::Subject;
 use crate::state::calibrations::Calibrated;
 use crate::state::journal::{ChunkRecord, JudgedPair};
+use crate::state::tombstones::Tombstone;
 use crate::store::{Leaving, NewRow, StoredTrace};
 
 pub use run::{Phase, Run};
@@ -234,6 +236,15 @@ pub struct DreamPlan {
     pub review: Vec<ReviewItem>,
     /// Episodes that move.
     pub moves: Vec<EpisodeMove>,
+    /// What is left of memories that were forgotten on purpose.
+    #[serde(default)]
+    pub tombstones: Vec<Tombstone>,
+    /// Memories whose copies are erased: those of the tombstones, and duplicates somebody cleaned up.
+    #[serde(default)]
+    pub erased: Vec<String>,
+    /// Tombstones that are lifted, because the user said it again.
+    #[serde(default)]
+    pub lifted: Vec<String>,
     /// What the embedder was calibrated to, if tonight did that.
     #[serde(default)]
     pub calibrated: Option<Calibrated>,

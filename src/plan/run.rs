@@ -54,7 +54,7 @@ impl Phase {
 
     /// Whether some of it, or all, may be written.
     pub fn has_written(self) -> bool {
-        matches!(self, Self::Applying | Self::Finished)
+        matches!(self, Self::Applying | Self::Finished | Self::Parked)
     }
 
     /// Whether a night was killed in it that a later one goes on with.
@@ -300,6 +300,18 @@ impl Run {
             state.finished_at = Some(now);
         }
         self.write_state(&state)
+    }
+
+    /// Sets the digest by which the plan is known: of these bytes, or none while the plan is rewritten. A run without a
+    /// state that can be read has none to set.
+    ///
+    /// # Errors
+    /// When the run's state cannot be written.
+    pub(crate) fn set_plan_digest(&self, plan: Option<&[u8]>) -> Result<(), PlanError> {
+        match self.state() {
+            Ok(state) => self.write_state(&State { plan: plan.map(digest), ..state }),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Notes that carrying it out failed; parks it if that was once too often. Returns whether it is parked.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::dream::{Mode, Night};
 use crate::error::Error;
+use crate::forget::memorial::Said;
 use crate::language;
 use crate::memory::{Departure, Memory, Reconciled, Similarity, text_digest};
 use crate::nrem::dedup::says_the_same;
@@ -19,6 +20,7 @@ use crate::nrem::{Compressed, NewDraft};
 use crate::rem::conflict::{Claim, MAX_CANDIDATES, Neighbourhood, Original, Relation, Verdict, entities_of};
 use crate::rem::fading::LossBudget;
 use crate::rem::resolution::{Resolution, Resolutions};
+use crate::rem::veto::Veto;
 use crate::remembered::Remembered;
 use crate::state::journal::JudgedPair;
 use crate::store::Query;
@@ -92,6 +94,7 @@ pub async fn reconcile(
     let open = settle_plain_duplicates(night, &new, &found, judged, &may_leave, &mut rem);
     judge::judge(night, &open, &may_leave, &mut rem).await;
     embed_merged(night, &mut rem).await;
+    keep_forgotten_apart(night, &mut rem);
     Ok(rem)
 }
 
@@ -127,6 +130,8 @@ fn claim_of_row(row: &Memory, known: &Remembered) -> Claim {
         Some(trace) if !trace.merged_from.is_empty() => trace
             .merged_from
             .iter()
+            // An original that was forgotten is not written into another merge.
+            .filter(|id| known.archived.get(*id).is_none_or(|a| a.reason != Departure::Forgotten))
             .filter_map(|id| {
                 Some(Original {
                     id: id.clone(),
@@ -145,7 +150,8 @@ fn claim_of_row(row: &Memory, known: &Remembered) -> Claim {
         partition: row.partition.clone(),
         importance: row.importance,
         category: row.category,
-        pinned: trace.is_some_and(|trace| trace.pinned),
+        // A pin holds for the memory, also after the gateway edited its text.
+        pinned: known.traces.get(&row.id).is_some_and(|trace| trace.pinned),
         is_draft: false,
         originals: if originals.is_empty() { vec![itself()] } else { originals },
         evidence: vec![],
@@ -254,9 +260,12 @@ fn settle_exact_duplicates(
         if rem.resolutions.is_taken(index) {
             continue;
         }
+        // A pinned memory and its duplicate both stay: the veto says so once, below.
+        let is_pinned = |index: usize| rem.claims[index].pinned;
         let stays = |other: &&usize| {
             let apart = are_apart(&row.text, &rem.claims[**other].text, judged);
-            **other != index && !apart && rem.resolutions.may_keep(**other)
+            let free = !apart && !is_pinned(index) && !is_pinned(**other);
+            **other != index && free && rem.resolutions.may_keep(**other)
         };
         if let Some(twin) = twins.iter().find(stays).copied() {
             let reason = "the same words".to_owned();
@@ -400,6 +409,7 @@ fn settle_plain_duplicates(
 ) -> Vec<Neighbourhood> {
     let all = conflict::neighbourhoods(&rem.claims, new, found, judged);
     rem.candidates = all.iter().map(|n| n.candidates.len()).sum();
+    let mut vetoed: HashSet<(usize, usize)> = HashSet::new();
     for neighbourhood in &all {
         for candidate in &neighbourhood.candidates {
             let (one, other) = (&rem.claims[neighbourhood.new], &rem.claims[candidate.claim]);
@@ -411,12 +421,18 @@ fn settle_plain_duplicates(
             if says_the_same(&one.text, one.said_on, &other.text, other.said_on) {
                 let (new, old, similarity) = (neighbourhood.new, candidate.claim, candidate.similarity.0);
                 settle_by_rule(new, old, similarity, "nothing that matters differs".into(), may_leave, rem);
+                if !rem.resolutions.is_taken(new) && (rem.claims[new].pinned || rem.claims[old].pinned) {
+                    vetoed.insert((new, old));
+                }
             }
         }
     }
     let open = |n: &Neighbourhood| !rem.resolutions.is_taken(n.new);
     let mut left: Vec<Neighbourhood> = all.into_iter().filter(open).collect();
     for neighbourhood in &mut left {
+        // Settled for good: no judge need be asked.
+        let new = neighbourhood.new;
+        neighbourhood.candidates.retain(|candidate| !vetoed.contains(&(new, candidate.claim)));
         let before = neighbourhood.candidates.len();
         neighbourhood.candidates.retain(|candidate| !rem.resolutions.is_taken(candidate.claim));
         if neighbourhood.candidates.len() < before {
@@ -425,6 +441,26 @@ fn settle_plain_duplicates(
     }
     left.retain(|neighbourhood| !neighbourhood.candidates.is_empty());
     left
+}
+
+/// A merge whose text says what was forgotten on purpose does not happen: both stay as they are.
+fn keep_forgotten_apart(night: &Night<'_>, rem: &mut Reconciliation) {
+    let Reconciliation { resolutions, claims, merged_vectors, .. } = rem;
+    for resolution in &mut resolutions.list {
+        let Resolution::Merge { new, old, texts, similarity, reason, .. } = resolution else { continue };
+        let newer = &claims[*new];
+        let is_forgotten = |text: &String| {
+            let vector = merged_vectors.get(text).map(|vector| (vector.as_slice(), night.embedder.model()));
+            let said = Said { agent: &newer.partition.agent, text, said_on: Some(newer.said_on), vector };
+            !night.memorial.matching(said, night.thresholds.duplicate).is_empty()
+        };
+        if texts.iter().any(is_forgotten) {
+            let veto = Some(Veto("the merged text would say what was forgotten on purpose".into()));
+            let (new, old, similarity, reason) = (*new, *old, *similarity, std::mem::take(reason));
+            resolutions.judged.push(JudgedPair::of(&claims[new].digest(), &claims[old].digest()));
+            *resolution = Resolution::KeepBoth { new, old, similarity, reason, veto };
+        }
+    }
 }
 
 /// Embeds merged texts. If that fails the merges do not happen: their pairs stay open.

@@ -18,11 +18,13 @@ pub fn veto(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<Veto> {
         Relation::Duplicate => duplicate_rule(new, old),
         Relation::StateChange | Relation::DifferentAspects => merge_rule(verdict, new, old),
     };
-    pin_rule(new, old).or(rule).map(Veto)
+    pin_rule(verdict, new, old).or(rule).map(Veto)
 }
 
-fn pin_rule(new: &Claim, old: &Claim) -> Option<String> {
-    (new.pinned || old.pinned).then(|| "one of them is pinned".into())
+/// A pinned memory is not touched. A draft that says the same only reinforces it.
+fn pin_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
+    let is_said_again = verdict.relation == Relation::Duplicate && (new.is_draft || old.is_draft);
+    (!is_said_again && (new.pinned || old.pinned)).then(|| "one of them is pinned".into())
 }
 
 fn duplicate_rule(new: &Claim, old: &Claim) -> Option<String> {
@@ -292,5 +294,10 @@ mod tests {
         let new = claim("n", "The user is allergic to cats now.", "2026-03-10");
         let text = "The user used to like cats and is allergic to cats since 2026-03-10.";
         assert!(veto(&verdict(Relation::StateChange, ("The user", "The user"), text), &new, &old).is_some());
+        let mut same = claim("n", "The user likes cats.", "2026-01-01");
+        let duplicate = verdict(Relation::Duplicate, ("The user", "The user"), "");
+        assert!(veto(&duplicate, &same, &old).is_some_and(|veto| veto.0.contains("pinned")), "two rows");
+        same.is_draft = true;
+        assert_eq!(veto(&duplicate, &same, &old), None, "a draft is no row that could leave");
     }
 }

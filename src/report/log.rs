@@ -72,6 +72,8 @@ fn opening(log: &mut String, report: &DreamReport) {
         ("recalled", rem.recalled, String::new()),
         ("decayed", rem.decayed, String::new()),
         ("faded", rem.faded, String::new()),
+        ("forgotten on purpose", report.forgotten.vanished, ": gone from the table".to_owned()),
+        ("not learned again", report.forgotten.skipped, ": forgotten on purpose".to_owned()),
         ("questions to you", report.questions.len(), String::new()),
     ];
     for (what, count, more) in rows.iter().filter(|(_, count, _)| *count > 0) {

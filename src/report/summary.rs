@@ -23,6 +23,7 @@ pub fn summary(report: &DreamReport) -> Value {
             "fates": fates,
         },
         "rem": report.rem,
+        "forgotten": report.forgotten,
         "dream_log": report.dream_log,
         "model_calls": report.cost.calls,
         "tokens": { "input": report.cost.input_tokens, "output": report.cost.output_tokens },

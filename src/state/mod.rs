@@ -6,6 +6,8 @@ pub mod calibrations;
 pub mod journal;
 pub mod ledger;
 pub mod lock;
+pub mod maintenance;
+pub mod tombstones;
 pub mod versions;
 
 use std::fs::{self, File};

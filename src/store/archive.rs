@@ -254,7 +254,7 @@ pub(super) fn archived(batch: &RecordBatch, default_agent: &str) -> Result<Vec<A
 
 /// The reason's word back to the reason. Only we write the column.
 fn departure(word: Option<&str>) -> Departure {
-    [Departure::Superseded, Departure::Duplicate, Departure::Undone]
+    [Departure::Superseded, Departure::Duplicate, Departure::Undone, Departure::Forgotten]
         .into_iter()
         .find(|reason| Some(reason.as_str()) == word)
         .unwrap_or(Departure::Faded)

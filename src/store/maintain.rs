@@ -147,17 +147,6 @@ impl Store {
         Ok((0..batch.num_rows()).filter_map(pair).collect())
     }
 
-    /// Deletes raw memories: one commit, or none.
-    ///
-    /// # Errors
-    /// When the table cannot be read or written; [`StoreError::Contended`] when trying later helps.
-    pub async fn remove_raw(&self, ids: &[String]) -> Result<(), StoreError> {
-        let Some(dataset) = self.ours(RAW).await?.filter(|_| !ids.is_empty()) else { return Ok(()) };
-        let view = View::new(RAW, dataset);
-        let batch = view.build(&["id"], |field| rows::text_column(field, ids.iter().cloned()))?;
-        view.delete_matching(&["id"], batch).await
-    }
-
     async fn latest_of(&self, table: &'static str) -> Result<Option<std::sync::Arc<Dataset>>, StoreError> {
         match table {
             MEMORIES => self.latest_memories().await.map(Some),

@@ -10,6 +10,7 @@ mod maintain;
 mod memories;
 mod neighbours;
 mod new_row;
+mod past;
 mod put_back;
 mod raw;
 mod rows;
@@ -25,8 +26,9 @@ pub use maintain::{Layout, Pruned, TABLES};
 pub use memories::Rows;
 pub use neighbours::{Neighbour, Query};
 pub use new_row::{Inherit, NewRow};
+pub use past::Past;
 pub use put_back::Imaged;
-pub use snapshot::{Before, Image, Images, Touched, has_images, read_before, read_images};
+pub use snapshot::{Before, Image, Images, Touched, erase_before, has_images, read_before, read_images};
 pub use traces::{StoredTrace, Traces};
 
 /// What caused an error: LanceDB, Arrow, or the file system.

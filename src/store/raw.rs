@@ -1,6 +1,6 @@
 //! The raw memories: the chunks a night used, without secrets, with the memories that rest on them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, RecordBatch};
@@ -76,6 +76,27 @@ impl Store {
         }
         let ids = |list: Vec<&RawMemory>| list.into_iter().map(|memory| memory.id.clone()).collect();
         Ok(Outcome { written: ids(due), already: ids(already), ..Outcome::default() })
+    }
+
+    /// Removes raw memories by id: one commit, or none if none of them is there.
+    ///
+    /// # Errors
+    /// When the table cannot be read or written; [`StoreError::Contended`] when trying later helps.
+    pub async fn remove_raw(&self, ids: &[String]) -> Result<(), StoreError> {
+        let Some(dataset) = self.ours(RAW).await? else { return Ok(()) };
+        let view = View::new(RAW, dataset);
+        let there = view.scan(&["id"]).await?;
+        let id = rows::strings(&there, "id").map_err(unreadable(RAW))?;
+        let wanted: HashSet<&String> = ids.iter().collect();
+        let due: Vec<String> = (0..there.num_rows())
+            .filter_map(|row| text_at(id.as_ref(), row))
+            .filter(|id| wanted.contains(id))
+            .collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        let batch = view.build(&["id"], |field| rows::text_column(field, due.iter().cloned()))?;
+        view.delete_matching(&["id"], batch).await
     }
 }
 

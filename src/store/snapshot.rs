@@ -2,12 +2,12 @@
 //! not depend on LanceDB keeping old versions, and put nothing on a table the gateway owns.
 //! Who may throw them away, and when, is decided elsewhere.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use ::lance::deps::datafusion::arrow::compute::concat_batches;
+use ::lance::deps::datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use ::lance::deps::datafusion::arrow::ipc::{reader::FileReader, writer::FileWriter};
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
@@ -75,11 +75,20 @@ pub struct Images {
 }
 
 /// A trace as `traces.json` holds it: as the table did, or the bare document of older snapshots.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum TraceImage {
     Stored(StoredTrace),
     Bare(Box<Trace>),
+}
+
+impl TraceImage {
+    fn id(&self) -> &str {
+        match self {
+            Self::Stored(stored) => &stored.id,
+            Self::Bare(trace) => &trace.id,
+        }
+    }
 }
 
 /// Bytes' digests by file name, and the digest of every row's text by id.
@@ -222,6 +231,80 @@ fn memories(batch: &RecordBatch, default_agent: &str) -> Result<Vec<Memory>, Arr
         _ => None,
     };
     Ok((0..batch.num_rows()).filter_map(memory).collect())
+}
+
+/// Rewrites a run's before-images without the rows and traces of these memories, digests included. A folder without a
+/// complete snapshot is left alone. Returns how many rows and traces went; done twice, the second finds none.
+///
+/// # Errors
+/// When a file cannot be read or written. Killed half-way, the snapshot is trusted again once this was done again.
+pub fn erase_before(run_folder: &Path, ids: &BTreeSet<String>) -> Result<usize, StoreError> {
+    let folder = run_folder.join(FOLDER);
+    let path = folder.join(DIGESTS);
+    if !path.exists() {
+        return Ok(0);
+    }
+    let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
+    let mut digests: Digests = serde_json::from_slice(&bytes).map_err(|error| failed(&path, error))?;
+    let mut rewritten: Vec<(&str, Vec<u8>, usize)> = Vec::new();
+    for name in [ROWS, ARCHIVED, TRACES] {
+        let path = folder.join(name);
+        let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
+        let kept = match name {
+            TRACES => traces_without(&bytes, ids),
+            _ => rows_without(bytes, ids),
+        };
+        rewritten.extend(kept.map_err(|error| failed(&path, error))?.map(|(kept, gone)| (name, kept, gone)));
+    }
+    let listed = digests.texts.len();
+    digests.texts.retain(|id, _| !ids.contains(id));
+    // Empty: an earlier erase was killed between its files and their digests.
+    if rewritten.is_empty() && digests.texts.len() == listed && !digests.files.is_empty() {
+        return Ok(0);
+    }
+    let store = |digests: &Digests| -> Result<(), StoreError> {
+        let bytes = serde_json::to_vec_pretty(digests).map_err(|error| failed(&path, error))?;
+        write_atomically(&path, &bytes)
+    };
+    digests.files.clear();
+    store(&digests)?;
+    for (name, bytes, _) in &rewritten {
+        write_atomically(&folder.join(name), bytes)?;
+    }
+    for name in [ROWS, ARCHIVED, TRACES] {
+        let path = folder.join(name);
+        let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
+        digests.files.insert(name.to_string(), hex_digest(&bytes));
+    }
+    store(&digests)?;
+    Ok(rewritten.iter().map(|(.., gone)| gone).sum())
+}
+
+/// The file without those traces and how many went; none if nothing goes.
+fn traces_without(bytes: &[u8], ids: &BTreeSet<String>) -> Result<Option<(Vec<u8>, usize)>, Cause> {
+    let mut traces: Vec<TraceImage> = serde_json::from_slice(bytes)?;
+    let before = traces.len();
+    traces.retain(|trace| !ids.contains(trace.id()));
+    let gone = before - traces.len();
+    Ok((gone > 0).then_some((serde_json::to_vec_pretty(&traces)?, gone)))
+}
+
+/// The same of rows.
+fn rows_without(bytes: Vec<u8>, ids: &BTreeSet<String>) -> Result<Option<(Vec<u8>, usize)>, Cause> {
+    let batch = from_file(bytes)?;
+    let kept = without(&batch, ids)?;
+    let gone = batch.num_rows() - kept.num_rows();
+    Ok(if gone > 0 { Some((to_file(&kept)?, gone)) } else { None })
+}
+
+/// The rows whose id is none of these, in buffers of their own: a slice would still hold the bytes of the others.
+fn without(batch: &RecordBatch, ids: &BTreeSet<String>) -> Result<RecordBatch, ArrowError> {
+    if batch.num_columns() == 0 {
+        return Ok(batch.clone());
+    }
+    let id = rows::strings(batch, "id")?;
+    let keep = |row: usize| rows::text_at(id.as_ref(), row).is_none_or(|id| !ids.contains(&id));
+    filter_record_batch(batch, &(0..batch.num_rows()).map(|row| Some(keep(row))).collect())
 }
 
 pub(super) fn failed(path: &Path, error: impl Into<Cause>) -> StoreError {

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use chrono::TimeDelta;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use dreamer::state::maintenance::length_of_time;
 
 /// The night shift of an AI agent's memory. Without a command it dreams.
 #[derive(Debug, Parser)]
@@ -109,6 +111,45 @@ pub(crate) enum Other {
         #[command(subcommand)]
         look: Snapshots,
     },
+    /// Have memories forgotten: to the archive, and never learned again from what was said before
+    Forget {
+        /// The memory's id, or the beginning of it
+        #[arg(required_unless_present = "text")]
+        id: Option<String>,
+        /// Instead all memories that contain this text, live and archived
+        #[arg(long, value_name = "TEXT", conflicts_with = "id")]
+        text: Option<String>,
+        /// From every place instead: there is no way back
+        #[arg(long)]
+        erase: bool,
+        /// Also from old versions of the tables, at once; the gateway must be stopped
+        #[arg(long, requires = "erase")]
+        now: bool,
+        /// Also from episodes in the gateway's folder, outside the home
+        #[arg(long, requires = "erase")]
+        episodes: bool,
+        /// Only memories of this agent
+        #[arg(long, value_name = "ID")]
+        agent: Option<String>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Keep a memory from fading and merging
+    Pin {
+        /// The memory's id, or the beginning of it
+        id: String,
+    },
+    /// Let a pinned memory fade and merge again
+    Unpin {
+        /// The memory's id, or the beginning of it
+        id: String,
+    },
+    /// Have timed runs stand aside while you work on the home
+    Maintenance {
+        #[command(subcommand)]
+        switch: Switch,
+    },
     /// Send the operator an alert, to try the way it takes or from a script
     Alert {
         /// What it says
@@ -162,6 +203,28 @@ pub(crate) enum Snapshots {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What to do about maintenance.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Switch {
+    /// Timed runs stand aside from now on
+    On {
+        /// Until it ends by itself: 30m, 2h, 1d
+        #[arg(long = "for", value_name = "TIME", value_parser = time)]
+        length: Option<TimeDelta>,
+        /// Why, for whoever asks
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Timed runs go on
+    Off,
+    /// Say whether it is on
+    Status,
+}
+
+fn time(text: &str) -> Result<TimeDelta, String> {
+    length_of_time(text).ok_or_else(|| "a time is 30m, 2h, 1d or the like, more than nothing".to_owned())
 }
 
 /// The ways to look into the memories.

@@ -3,10 +3,13 @@
 mod alert;
 mod args;
 mod failure;
+mod forget;
 mod logging;
+mod maintenance;
 mod memories;
 mod night;
 mod output;
+mod pin;
 mod restore;
 mod search;
 mod snapshots;
@@ -18,6 +21,7 @@ use std::process::ExitCode;
 use args::{Command, Other};
 use chrono::Utc;
 use dreamer::config::{self, Config, ConfigError, Layers, Setting};
+use dreamer::pin::Pin;
 use dreamer::setup::{self, Example};
 use failure::{Failure, print};
 
@@ -59,6 +63,13 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Setup { .. } | Other::Alert { .. }) => Ok(0),
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
         Some(Other::Why { id, json }) => why::tell(&config, &id, json).await,
+        Some(Other::Forget { id, text, erase, now, episodes, agent, yes }) => {
+            let named = forget::Asked { id, text, agent, is_sure: yes };
+            forget::forget(&config, &layers, &named, forget::Way { erase, now, episodes }).await
+        }
+        Some(Other::Pin { id }) => pin::pin(&config, &id, Pin::Set).await,
+        Some(Other::Unpin { id }) => pin::pin(&config, &id, Pin::Clear).await,
+        Some(Other::Maintenance { switch }) => maintenance::switch(&config, switch),
         Some(Other::Restore { id }) => restore::bring_back(&config, &id).await,
         Some(Other::Rollback(asked)) => undo::rollback(&config, &asked).await,
         Some(Other::Unmerge { id }) => undo::unmerge(&config, &id).await,

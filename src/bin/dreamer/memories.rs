@@ -33,7 +33,13 @@ pub(crate) async fn look(config: &Config, look: &Look) -> Result<u8, Failure> {
         Look::List { archived: false, json: true } => {
             let memories = by_importance(store.rows(&config.agent).await?.memories);
             let mut rows = rows_by_id(&store, None).await?;
-            let rows = memories.iter().filter_map(|memory| Some(with_tier(rows.remove(&memory.id)?, memory)));
+            let traces = store.traces().await?.traces;
+            let pinned = |id: &String| traces.get(id).is_some_and(|trace| trace.pinned);
+            let rows = memories.iter().filter_map(|memory| {
+                let mut row = with_tier(rows.remove(&memory.id)?, memory);
+                row["pinned"] = json!(pinned(&memory.id));
+                Some(row)
+            });
             print_lines(rows)
         }
         Look::List { archived: true, json } => list_archived(config, &store, *json).await,
@@ -53,7 +59,9 @@ async fn list(config: &Config, store: &Store) -> Result<u8, Failure> {
     }
     let memories = by_importance(rows.memories);
     let dates = Dates::read(config, store).await?;
-    print(&listing(memories.iter().map(|memory| (memory, tier(memory.importance))).collect(), &dates, &[]))?;
+    let standing: Vec<String> = memories.iter().map(|memory| dates.standing(memory)).collect();
+    let rows = memories.iter().zip(&standing).map(|(memory, standing)| (memory, standing.as_str())).collect();
+    print(&listing(rows, &dates, &[]))?;
     Ok(0)
 }
 
@@ -92,6 +100,13 @@ impl<'a> Dates<'a> {
             tracing::warn!("{} cannot be read", counted(traces.unreadable.len(), "trace"));
         }
         Ok(Self { config, traces: traces.traces })
+    }
+
+    /// How a live memory stands: its tier, and whether it is pinned.
+    fn standing(&self, memory: &Memory) -> String {
+        let is_pinned = self.traces.get(&memory.id).is_some_and(|trace| trace.pinned);
+        let pinned = if is_pinned { ", pinned" } else { "" };
+        format!("{}{pinned}", tier(memory.importance))
     }
 
     fn of(&self, memory: &Memory) -> String {

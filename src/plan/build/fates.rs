@@ -64,7 +64,8 @@ impl<'a> Building<'a> {
         let mut raw = Vec::new();
         for chunk in &self.found.material.chunks {
             let fate = self.fates.get(&chunk.digest).map(|(fate, ..)| *fate);
-            let kept = !matches!(fate, None | Some(Fate::Noise | Fate::Excluded | Fate::HeldBack));
+            let kept = !matches!(fate, None | Some(Fate::Noise | Fate::Excluded | Fate::HeldBack))
+                && !self.found.compressed.forgotten.contains(&chunk.digest);
             let Some(vector) = self.found.compressed.vectors.get(&chunk.digest).filter(|_| kept) else {
                 continue;
             };
