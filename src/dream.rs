@@ -18,7 +18,7 @@ use crate::plan::apply::{Applied, apply as execute, store_before_images};
 use crate::plan::build::{self, build};
 use crate::plan::run::last_finished;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
-use crate::privacy::Privacy;
+use crate::privacy::{Privacy, without_secrets};
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured};
 use crate::rem;
@@ -27,6 +27,7 @@ use crate::report::{Cost, DreamReport, Status, dream_log};
 use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
+use crate::state::placeholder_key;
 use crate::state::{StateError, write_atomically};
 use crate::store::Store;
 use crate::thresholds;
@@ -197,7 +198,7 @@ async fn one_night(
             return Ok(not_due(now, reason));
         }
     }
-    let privacy = Privacy::new(config.mask_pii, config.prompts_leave());
+    let privacy = placeholder_key::policy(config, rand::random())?;
     let mut night = Night {
         config,
         run: RunId::new(now, rand::random()),
@@ -449,7 +450,8 @@ fn not_due(now: DateTime<Utc>, reason: String) -> DreamReport {
 fn write_log(report: &DreamReport, config: &Config) -> Result<String, StateError> {
     let local = report.started.with_timezone(&config.timezone);
     let stem = local.format("%Y-%m-%d_%H%M").to_string();
-    let text = dream_log(report, &local);
+    // A row that the gateway wrote may hold a secret; the log may not, whatever it tells of the row.
+    let text = without_secrets(&dream_log(report, &local)).text;
     for number in 1.. {
         let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
         let path = config.dream_log_dir().join(name);

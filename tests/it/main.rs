@@ -13,6 +13,7 @@ mod home;
 mod night;
 mod ollama;
 mod plan;
+mod privacy;
 mod readme;
 mod store;
 mod units;
