@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod corpus;
+mod modes;
+mod night;
 
 use dreamer::config::MaskPii;
 use dreamer::privacy::Privacy;
