@@ -195,7 +195,9 @@ impl Number {
             // A word behind the number may look like one more group of it.
             while !range.is_empty() && starts_alone(text, range.start) {
                 let value = value(&text[range.clone()]);
-                if ends_alone(text, range.end) && (self.check)(value.as_bytes()) {
+                let value =
+                    value.filter(|value| ends_alone(text, range.end) && (self.check)(value.as_bytes()));
+                if let Some(value) = value {
                     at = range.end;
                     found.push((range, value));
                     break;
@@ -211,8 +213,11 @@ impl Number {
     }
 }
 
-fn value(text: &str) -> String {
-    text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect()
+/// In capitals and without separators. None if a figure or letter is not ASCII: the patterns also take those of other
+/// scripts, whose values no check is made for.
+fn value(text: &str) -> Option<String> {
+    let signs = text.chars().filter(|c| c.is_alphanumeric());
+    signs.map(|c| c.is_ascii().then(|| c.to_ascii_uppercase())).collect()
 }
 
 fn digit(byte: u8) -> u32 {
@@ -347,6 +352,7 @@ mod tests {
 
     #[test]
     fn a_word_behind_a_number_is_no_part_of_it() {
+        assert_eq!(find("DNI １２345678Z, ٠١٢٣٤٥٦٧Z, RſſMRA85T10A562S"), []);
         let text = "to DE89 3704 0044 0532 0130 00 AND more";
         assert_eq!(find(text), [(3..30, Kind::Iban, "DE89370400440532013000".to_owned())]);
     }
