@@ -25,7 +25,7 @@ use crate::plan::build::{self, build};
 use crate::plan::events::events;
 use crate::plan::run::last_finished;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
-use crate::privacy::Privacy;
+use crate::privacy::{Privacy, without_secrets};
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::recorded::{RecordedEmbedder, RecordedModel, Replies};
 use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured};
@@ -38,7 +38,9 @@ use crate::state::journal::{Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
 use crate::state::maintenance::Maintenance;
+use crate::state::placeholder_key;
 use crate::state::tombstones::Tombstones;
+use crate::state::versions::last_version;
 use crate::state::{StateError, write_atomically};
 use crate::store::Store;
 use crate::thresholds;
@@ -227,7 +229,7 @@ async fn one_night(
         store: &store,
         known: &known,
         tombstones: &tombstones,
-        version: None,
+        version: last_version(&config.state_dir()).map(|(version, _)| version),
         default_agent: &config.agent,
         now,
     };
@@ -306,7 +308,7 @@ async fn think(
         }
         Reasoner::Extractive => Reasoner::Extractive,
     };
-    let privacy = Privacy::new(config.mask_pii, config.prompts_leave());
+    let privacy = placeholder_key::policy(config, rand::random())?;
     let mut night = Night {
         config,
         run: run.id.clone(),
@@ -561,7 +563,8 @@ fn not_due(now: DateTime<Utc>, reason: String, mut warnings: Vec<String>) -> Dre
 fn write_log(report: &DreamReport, config: &Config) -> Result<String, StateError> {
     let local = report.started.with_timezone(&config.timezone);
     let stem = local.format("%Y-%m-%d_%H%M").to_string();
-    let text = dream_log(report, &local);
+    // A row that the gateway wrote may hold a secret; the log may not, whatever it tells of the row.
+    let text = without_secrets(&dream_log(report, &local)).text;
     for number in 1.. {
         let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
         let path = config.dream_log_dir().join(name);

@@ -2,8 +2,10 @@
 
 use crate::dream::Night;
 use crate::error::Error;
+use crate::memory::Memory;
 use crate::nrem::cluster::dot;
 use crate::nrem::select::Material;
+use crate::privacy::without_secrets;
 use crate::remembered::Remembered;
 
 /// Rows that are embedded again to see whether the table is of the configured model.
@@ -24,7 +26,7 @@ pub(super) async fn check_model(
     material: &Material,
 ) -> Result<Asked, Error> {
     let last = last_model(known, night.embedder.model());
-    let sample: Vec<String> = sample(known.rows.keys().cloned().collect());
+    let sample = sample(known);
     let stored = night.store.vectors(&sample).await?;
     let texts: Vec<(String, Vec<f32>)> = stored
         .into_iter()
@@ -34,7 +36,7 @@ pub(super) async fn check_model(
     if let Some(model_dim) = night.config.dimension().filter(|model_dim| *model_dim != dim) {
         return Err(other_dimension(night, model_dim, last).await?);
     }
-    if texts.is_empty() && material.chunks.is_empty() {
+    if known.rows.is_empty() && material.chunks.is_empty() {
         return Ok(Asked::Nothing);
     }
     // An empty table has nothing to compare with, but the dimension must fit all the same.
@@ -77,10 +79,17 @@ async fn other_dimension(night: &Night<'_>, model_dim: usize, last: String) -> R
     })
 }
 
-/// Up to five ids, spread evenly: the first rows of a table are often of one day.
-fn sample(ids: Vec<String>) -> Vec<String> {
-    let step = (ids.len() / PROBED).max(1);
-    ids.into_iter().step_by(step).take(PROBED).collect()
+/// Up to five ids, spread evenly: the first rows of a table are often of one day. A row that the gateway captured with a
+/// secret is none of them: what would be embedded are not its words.
+fn sample(known: &Remembered) -> Vec<String> {
+    let fits = |row: &&Memory| without_secrets(&row.text).removed == 0;
+    let step = (known.rows.len() / PROBED).max(1);
+    let spread = known.rows.values().step_by(step).filter(fits).take(PROBED);
+    let spread: Vec<String> = spread.map(|row| row.id.clone()).collect();
+    if !spread.is_empty() {
+        return spread;
+    }
+    known.rows.values().filter(fits).take(PROBED).map(|row| row.id.clone()).collect()
 }
 
 fn last_model(known: &Remembered, configured: &str) -> String {

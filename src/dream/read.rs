@@ -11,7 +11,9 @@ use crate::config::Config;
 use crate::episode::{self, Episode, Found, Read, Reading};
 use crate::error::Error;
 use crate::language::counted;
+use crate::memory::Memory;
 use crate::plan::traces::Recalls;
+use crate::privacy::without_secrets;
 use crate::remembered::Remembered;
 use crate::state::StateError;
 use crate::store::Store;
@@ -41,12 +43,30 @@ pub(super) async fn remember(
             counted(traces.unreadable.len(), "trace")
         ));
     }
+    warnings.extend(tell_secrets(&rows.memories));
     let archived = store.archived_all(&config.agent).await?;
     Ok(Remembered {
         rows: rows.memories.into_iter().map(|row| (row.id.clone(), row)).collect(),
         traces: traces.traces,
         archived: archived.into_iter().map(|a| (a.memory.id.clone(), a)).collect(),
         timezone: config.timezone,
+    })
+}
+
+/// Rows that the gateway captured with a secret in them are its own and stay as they are: the operator hears which.
+fn tell_secrets(rows: &[Memory]) -> Option<String> {
+    const SHOWN: usize = 10;
+    let ids: Vec<&str> =
+        rows.iter().filter(|row| without_secrets(&row.text).removed > 0).map(|row| row.id.as_str()).collect();
+    let more = ids.len().saturating_sub(SHOWN);
+    let (memories, hold) = if ids.len() == 1 { ("memory", "holds") } else { ("memories", "hold") };
+    (!ids.is_empty()).then(|| {
+        format!(
+            "{} {memories} the gateway wrote {hold} what looks like a secret; they stay until you delete them: ids {}{}",
+            ids.len(),
+            ids[..ids.len() - more].join(", "),
+            if more > 0 { format!(" and {more} more") } else { String::new() }
+        )
     })
 }
 

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::episode::{Content, Episode, Message, Speaker};
 use crate::openclaw::noise;
+use crate::privacy::without_secrets;
 
 /// What a chunk is before anybody judged its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,8 +170,10 @@ fn context(messages: &[Message], places: &[Place], first: usize, last: usize) ->
 }
 
 fn shortened(message: &Message) -> String {
-    let mut text: String = message.text.chars().take(CONTEXT_CHARS).collect();
-    if text.len() < message.text.len() {
+    // Half a secret looks like none, so it goes before the text is cut.
+    let whole = without_secrets(&message.text).text;
+    let mut text: String = whole.chars().take(CONTEXT_CHARS).collect();
+    if text.len() < whole.len() {
         text.push('…');
     }
     format!("{}: {text}", message.speaker.as_str())
@@ -307,6 +310,15 @@ mod tests {
             (Standing::Evidence, Some("Where do you live?")),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_secret_is_gone_from_the_context_before_that_is_cut() {
+        let filler = "word ".repeat(37);
+        let key = format!("gh{}{}", "p_", "a1B2c3D4e5".repeat(4));
+        let chunks = session(&[("user", &format!("{filler}{key} is the key")), ("user", "Thanks.")]);
+        let context = &chunks[1].context[0];
+        assert!(context.contains("[secret") && !context.contains("a1B2"), "{context}");
     }
 
     #[test]

@@ -487,7 +487,7 @@ fn move_episode(episode: &EpisodeMove, applied: &mut Applied) -> Result<bool, Pl
         return Ok(false);
     }
     let failed = |source| StateError::Write { path: episode.to.clone(), source };
-    std::fs::create_dir_all(&episode.to).map_err(failed)?;
+    crate::state::create_folder(&episode.to).map_err(failed)?;
     let name = episode.from.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let stem = name.strip_suffix(".md").unwrap_or(&name);
     for number in 1.. {

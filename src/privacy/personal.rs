@@ -1,4 +1,8 @@
-//! Personal data that rules can find: e-mail addresses, phone numbers, payment cards.
+//! Personal data that rules can find: e-mail addresses, phone numbers, payment cards; national ids, bank accounts and postal
+//! addresses in the tables below.
+
+mod address;
+mod national;
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,6 +15,9 @@ pub(super) enum Kind {
     Email,
     Phone,
     Card,
+    Iban,
+    NationalId,
+    Address,
 }
 
 impl Kind {
@@ -19,16 +26,26 @@ impl Kind {
             Self::Email => "EMAIL",
             Self::Phone => "PHONE",
             Self::Card => "CARD",
+            Self::Iban => "IBAN",
+            Self::NationalId => "NATIONAL_ID",
+            Self::Address => "ADDRESS",
         }
     }
 
+    /// The kind that a word names, also as a model writes or translates it.
     pub(super) fn from_word(word: &str) -> Option<Self> {
-        match word.to_ascii_uppercase().as_str() {
-            "EMAIL" => Some(Self::Email),
-            "PHONE" => Some(Self::Phone),
-            "CARD" => Some(Self::Card),
-            _ => None,
-        }
+        Some(match word.to_uppercase().replace([' ', '-'], "_").as_str() {
+            "EMAIL" | "E_MAIL" | "MAIL" | "CORREO" | "COURRIEL" | "邮箱" | "邮件" | "メール" | "이메일" => {
+                Self::Email
+            }
+            "PHONE" | "PHONE_NUMBER" | "TELEPHONE" | "TELEFON" | "TELEFONO" | "TELÉFONO" | "TÉLÉPHONE"
+            | "电话" | "電話" | "手机" | "전화" => Self::Phone,
+            "CARD" | "CARD_NUMBER" | "KARTE" | "CARTE" | "TARJETA" | "银行卡" | "卡号" => Self::Card,
+            "IBAN" => Self::Iban,
+            "NATIONAL_ID" | "身份证" => Self::NationalId,
+            "ADDRESS" | "ADRESSE" | "DIRECCIÓN" | "地址" | "住所" | "주소" => Self::Address,
+            _ => return None,
+        })
     }
 }
 
@@ -51,9 +68,11 @@ pub(super) fn find(text: &str) -> Vec<Found> {
         sift(text, &mut found, |part| {
             EMAIL
                 .find_iter(part)
+                .filter(|email| !is_login(part, email.range()))
                 .map(|email| (email.range(), Kind::Email, email.as_str().to_lowercase()))
                 .collect()
         });
+        sift(text, &mut found, national::find);
         sift(text, &mut found, |part| {
             numbers(part, &CARD, is_card)
                 .into_iter()
@@ -66,6 +85,9 @@ pub(super) fn find(text: &str) -> Vec<Found> {
                 phones.into_iter().map(|(range, digits)| (range, Kind::Phone, spell_out(&digits))).collect()
             });
         }
+        sift(text, &mut found, |part| {
+            address::find(part).into_iter().map(|(range, value)| (range, Kind::Address, value)).collect()
+        });
         if found.len() == before {
             return found;
         }
@@ -92,6 +114,12 @@ fn sift(text: &str, found: &mut Vec<Found>, rule: impl Fn(&str) -> Vec<(Range<us
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.)+[A-Za-z]{2,24}")
 });
+
+/// `ssh://git@host` and `git@host:path` name a machine.
+fn is_login(text: &str, email: Range<usize>) -> bool {
+    text[..email.start].ends_with("://")
+        || text[email.clone()].starts_with("git@") && text[email.end..].starts_with(':')
+}
 
 static CARD: LazyLock<Regex> = LazyLock::new(|| pattern(r"[2-6]\d{3}(?:[ -]?\d){9,15}"));
 

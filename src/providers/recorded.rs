@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Embedder, LanguageModel, Prompt, ProviderError, Reply};
-use crate::privacy::Outbound;
+use crate::privacy::{Outbound, without_secrets};
 use crate::state::{StateError, read_if_there, write_atomically};
 
 /// Texts embedded between two records at most: a kill costs no more than the requests that were on their way.
@@ -134,7 +134,7 @@ impl RecordedModel<'_> {
         key(&[self.model.model(), &prompt.system, prompt.user.as_str(), prompt.schema_name, &schema, &most])
     }
 
-    fn into_reply(&self, answer: Answer) -> Result<Reply, ProviderError> {
+    fn reply_of(&self, answer: Answer) -> Result<Reply, ProviderError> {
         let model = self.model.model().to_owned();
         match answer {
             Answer::Text { text, input_tokens, output_tokens } => {
@@ -158,9 +158,11 @@ impl LanguageModel for RecordedModel<'_> {
         if let Some(answer) = self.replies.chats.get(&key) {
             self.replies.used_again.fetch_add(1, Ordering::Relaxed);
             self.replies.keep(&name, answer);
-            return self.into_reply(answer.clone());
+            return self.reply_of(answer.clone());
         }
-        let outcome = self.model.complete(prompt).await;
+        // A model may invent what looks like a key, or find one that the rules missed: none is kept, nor used.
+        let clean = |reply: Reply| Reply { text: without_secrets(&reply.text).text, ..reply };
+        let outcome = self.model.complete(prompt).await.map(clean);
         let answer = match &outcome {
             Ok(Reply { text, input_tokens, output_tokens }) => Answer::Text {
                 text: text.clone(),

@@ -19,6 +19,7 @@ use crate::error::{Error, chain, way_out_if_empty};
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::configured;
+use crate::state::create_folder;
 use crate::store::{Created, Store, StoreError};
 
 /// The folders of a home.
@@ -185,7 +186,7 @@ fn make_folders(config: &Config, report: &mut Report) -> Result<(), Error> {
     for name in FOLDERS {
         let path = config.home.join(name);
         if !path.is_dir() {
-            fs::create_dir_all(&path).map_err(|source| SetupError::Create { path, source })?;
+            make_private_folder(&path)?;
             missing.push(name);
         }
     }
@@ -205,11 +206,7 @@ fn make_folders(config: &Config, report: &mut Report) -> Result<(), Error> {
 
 /// Memories are private: a home that is made here can be entered by its owner alone.
 fn make_private_folder(path: &Path) -> Result<(), SetupError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|source| SetupError::Create { path: path.to_owned(), source })
+    create_folder(path).map_err(|source| SetupError::Create { path: path.to_owned(), source })
 }
 
 async fn make_table(

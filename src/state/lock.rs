@@ -1,9 +1,9 @@
 //! The lock that keeps two runs apart. The kernel holds it, so a killed run leaves nothing behind.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 
-use super::StateError;
+use super::{StateError, create_folder, private_file};
 
 /// Held for as long as a run lasts; dropping it frees the lock.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ impl Lock {
     pub fn take(state_dir: &Path) -> Result<Self, StateError> {
         let path = state_dir.join("lock");
         let failed = |source| StateError::Write { path: path.clone(), source };
-        fs::create_dir_all(state_dir).map_err(failed)?;
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+        create_folder(state_dir).map_err(failed)?;
+        let file = private_file().truncate(false).write(true).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(StateError::Locked { path }),

@@ -7,6 +7,7 @@ pub mod journal;
 pub mod ledger;
 pub mod lock;
 pub mod maintenance;
+pub mod placeholder_key;
 pub mod tombstones;
 pub mod versions;
 
@@ -51,19 +52,40 @@ pub enum StateError {
 }
 
 /// Writes a file so that a crash leaves the old one or the new one, never half: temporary file in the same folder,
-/// fsync, rename, fsync of the folder.
+/// fsync, rename, fsync of the folder. Only its owner may read it.
 ///
 /// # Errors
 /// When any of these steps fails; the old file is then still there.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
     let failed = |source| StateError::Write { path: path.to_path_buf(), source };
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
+    create_folder(folder).map_err(failed)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|e| failed(e.error))?;
     sync_folder(folder)
+}
+
+/// Makes a folder and the folders above it that are missing, for its owner alone. One that is there keeps its mode.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn create_folder(path: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// The way to open a file that only its owner may read, should it have to be made.
+pub fn private_file() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Makes renames and new names in a folder durable.
@@ -99,7 +121,7 @@ pub fn append_lines(path: &Path, lines: &[String]) -> Result<(), StateError> {
     }
     let failed = |source| StateError::Write { path: path.to_path_buf(), source };
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
+        create_folder(folder).map_err(failed)?;
     }
     let torn = read_if_there(path)?.is_some_and(|bytes| bytes.last().is_some_and(|b| *b != b'\n'));
     let mut text = String::new();
@@ -110,7 +132,7 @@ pub fn append_lines(path: &Path, lines: &[String]) -> Result<(), StateError> {
         text.push_str(line);
         text.push('\n');
     }
-    let mut file = File::options().create(true).append(true).open(path).map_err(failed)?;
+    let mut file = private_file().append(true).open(path).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.sync_all().map_err(failed)
 }

@@ -73,7 +73,7 @@ impl Store {
         let path = local_path(uri)?;
         let fail =
             |source: Cause| StoreError::Create { path: path.display().to_string(), table: MEMORIES, source };
-        std::fs::create_dir_all(&path).map_err(|source| fail(source.into()))?;
+        crate::state::create_folder(&path).map_err(|source| fail(source.into()))?;
         let (connection, existing) = connect_and_open(&path, MEMORIES).await?;
         if existing.is_some() {
             return Ok(Created::Existed);

@@ -120,7 +120,7 @@ impl Store {
         traces.retain(|trace| wanted.contains(&trace.id));
         traces.sort_by(|a, b| a.id.cmp(&b.id));
 
-        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        crate::state::create_folder(&folder).map_err(|error| failed(&folder, error))?;
         let mut digests = Digests::default();
         for (name, batch) in [(ROWS, &memories), (ARCHIVED, &archived)] {
             let path = folder.join(name);

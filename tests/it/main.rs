@@ -21,6 +21,7 @@ mod night;
 mod ollama;
 mod pins;
 mod plan;
+mod privacy;
 mod readme;
 mod store;
 mod undo;

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use dreamer::config::Config;
 use dreamer::memory::{Memory, Partition, Similarity};
-use dreamer::privacy::Privacy;
 use dreamer::providers::budget::{Budget, Limits};
 use dreamer::providers::configured;
+use dreamer::state::placeholder_key;
 use dreamer::store::{Query, Store};
 use serde_json::json;
 
@@ -65,7 +65,9 @@ pub(crate) async fn search(
 /// The vector of a question, by the embedder that the night would use.
 async fn embed(config: &Config, text: &str) -> Result<Vec<f32>, Failure> {
     config.check_embedder()?;
-    let outbound = Privacy::new(config.mask_pii, config.prompts_leave()).to_embed(text);
+    // Where placeholders are stored, the question is put with the same ones.
+    let privacy = placeholder_key::policy(config, rand::random())?;
+    let outbound = privacy.to_embed(&privacy.to_store(text));
     if outbound.as_str().trim().is_empty() {
         return Err(Failure::Memory("nothing to look for: the text is empty".into()));
     }

@@ -1,5 +1,7 @@
 //! Recalled text is no evidence, and nothing in an episode can steer a night or leave a secret behind.
 
+use dreamer::config::MaskPii;
+use dreamer::privacy::{Key, Privacy};
 use dreamer::state::journal::Fate;
 use serde_json::{Value, json};
 
@@ -177,9 +179,14 @@ async fn personal_data_leaves_only_as_placeholders_and_comes_back() {
         assert_eq!(prompt.contains("anna@example.org") || prompt.contains("2345678"), sent, "{prompt}");
         assert_eq!(night.texts().await, [stored]);
     }
+    // Where placeholders are stored they follow from the home's key, whatever was met before.
     let night = Night::new().await.set("DREAMER_MASK_PII", "always");
-    night.session("2026-03-10", &[("user", said)]);
-    let model = Script::new().remember("Anna", draft).model();
+    std::fs::create_dir_all(night.home().join("state")).unwrap();
+    std::fs::write(night.home().join("state/placeholder.key"), "07".repeat(32)).unwrap();
+    let privacy = Privacy::keyed(MaskPii::Always, true, Key::from_bytes([7; 32]));
+    let draft = privacy.to_store("The user reaches Anna at anna@example.org or +49 171 2345678.");
+    night.session("2026-03-10", &[("user", "Bob has bob@example.org."), ("user", said)]);
+    let model = Script::new().remember("Anna", &draft).model();
     night.dream(&scripted(&model)).await;
     assert_eq!(night.texts().await, [draft]);
     let own = |path: &std::path::PathBuf| path.strip_prefix(night.home()).unwrap().starts_with("episodes");
