@@ -4,13 +4,14 @@
 mod probe;
 mod read;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::Config;
+use crate::episode::Episode;
 use crate::error::Error;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
@@ -21,6 +22,8 @@ use crate::plan::{DreamPlan, Phase, Run, RunId};
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured};
+use crate::queues::retry::RetryQueue;
+use crate::queues::{Queues, carry_out, review};
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
@@ -32,7 +35,8 @@ use crate::store::Store;
 use crate::thresholds;
 use crate::trigger::{self, Due};
 use probe::{Asked, check_model};
-use read::{read_episodes, read_recalls, remember};
+use read::read_recalls;
+pub(crate) use read::{read_episodes, read_reopened, remember};
 
 /// Which stages run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +104,8 @@ pub struct Night<'a> {
     pub ledger: Ledger,
     /// Nights on which tonight's chunks competed and lost so far.
     pub nights_before: HashMap<String, u32>,
+    /// What was asked about in vain so far.
+    pub retry: RetryQueue,
 }
 
 /// The models of a run and what they may cost.
@@ -140,7 +146,8 @@ pub async fn dream(
     started: Instant,
 ) -> Result<DreamReport, Error> {
     config.check_night()?;
-    let budget = Budget::new(Limits::new(config.max_calls, config.max_minutes, config.concurrency, started));
+    let limits = Limits::new(config.max_calls, config.max_minutes, config.concurrency, started);
+    let budget = Budget::new(limits.with_tokens(config.max_tokens));
     let models = Models::of(config, budget)?;
     dream_with(config, options, &models, now, started).await
 }
@@ -183,14 +190,22 @@ async fn one_night(
         false => recover(config, &store, now).await?,
     };
 
-    let known = remember(config, &store, &mut warnings).await?;
-    settle_vanished(options, &known, &store, &mut warnings).await?;
-    let episodes = match options.mode {
+    let mut known = remember(config, &store, &mut warnings).await?;
+    let mut episodes = match options.mode {
         Mode::RemOnly => vec![],
         _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
     };
-    let journal = Journal::read(&config.state_dir())?;
-    let material = select::select(&episodes, &journal, config.max_episode_days, config.timezone);
+    if let Some(agent) = &config.only_agent {
+        known = only_agent(agent, known, &mut episodes, config)?;
+    }
+    settle_vanished(options, &known, &store, &mut warnings).await?;
+    let mut journal = Journal::read(&config.state_dir())?;
+    let mut queues = Queues::read(config, now.with_timezone(&config.timezone).date_naive())?;
+    queues.reopen(&mut journal, &mut known);
+    if options.mode != Mode::RemOnly {
+        read_reopened(config, &store, &journal, &mut episodes, &mut warnings)?;
+    }
+    let material = material_of(config, &episodes, &journal);
     if options.if_due {
         let new = material.chunks.len() + rem::unreconciled(&known).len();
         if let Due::No { reason } = trigger::enough(new, config.min_new) {
@@ -211,6 +226,7 @@ async fn one_night(
         thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
         ledger: Ledger::read(&config.state_dir())?,
         nights_before: select::nights_before(&material.chunks, &journal, now),
+        retry: queues.retry.clone(),
     };
     let run = Run::of(&config.runs_dir(), night.run.clone());
     tell(&format!(
@@ -227,7 +243,7 @@ async fn one_night(
     };
     let mut plan = match ready {
         Ok(calibrated) => {
-            let plan = plan(&night, &known, &material, &journal, warnings).await?;
+            let plan = plan(&night, &known, &material, &journal, &queues, warnings).await?;
             DreamPlan { calibrated, ..plan }
         }
         Err(Error::Provider(error)) => held_back(&night, &known, &material, &journal, warnings, &error),
@@ -273,11 +289,14 @@ pub async fn apply(
 /// NREM, REM and the plan. Reads and asks; writes nothing.
 async fn plan(
     night: &Night<'_>,
-    known: &Remembered,
+    everything: &Remembered,
     material: &Material,
     journal: &Journal,
+    queues: &Queues,
     mut warnings: Vec<String>,
 ) -> Result<DreamPlan, Error> {
+    let carried = carry_out::carry_out(night, everything, material, journal, queues).await?;
+    let known = &everything.clone().without(&carried.reserved);
     let compressed = match night.mode {
         Mode::RemOnly => Compressed::default(),
         _ => nrem::compress(night, material, known).await?,
@@ -288,7 +307,8 @@ async fn plan(
         compressed.drafts.len(),
         compressed.reinforced.len() + compressed.revived.len()
     ));
-    let judged = JudgedPair::read_all(&night.config.state_dir())?;
+    let mut judged = JudgedPair::read_all(&night.config.state_dir())?;
+    judged.extend(queues.retry.asked_of_a_person());
     let rem = rem::reconcile(night, &compressed, known, &judged).await?;
     tell(&format!("REM: {} candidates, {} resolved", rem.candidates, rem.resolutions.list.len()));
     let revived: Vec<String> = compressed.revived.iter().map(|again| again.id.clone()).collect();
@@ -302,7 +322,36 @@ async fn plan(
         journal,
         warnings,
     };
-    Ok(build(night, found))
+    let mut plan = build(night, found);
+    carried.into_plan(&mut plan);
+    review::place(&mut plan, night, queues, everything, journal);
+    build::tell_status(&mut plan);
+    Ok(plan)
+}
+
+/// Tonight's chunks. What is read from the archive again stays there.
+pub(crate) fn material_of(config: &Config, episodes: &[Episode], journal: &Journal) -> Material {
+    let mut material = select::select(episodes, journal, config.max_episode_days, config.timezone);
+    material.files.retain(|file| !file.path.starts_with(config.archive_dir()));
+    material
+}
+
+/// `--agent`: what is remembered of one agent, and its episodes.
+pub(crate) fn only_agent(
+    agent: &str,
+    known: Remembered,
+    episodes: &mut Vec<Episode>,
+    config: &Config,
+) -> Result<Remembered, Error> {
+    let mut there: BTreeSet<String> = known.agents().into_iter().collect();
+    there.extend(episodes.iter().map(|episode| episode.agent.clone()));
+    there.insert(config.agent.clone());
+    if !there.contains(agent) {
+        let there = there.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Error::UnknownAgent { agent: agent.to_owned(), there });
+    }
+    episodes.retain(|episode| episode.agent == agent);
+    Ok(known.only(agent))
 }
 
 /// The plan where the embedder cannot be reached: everything waits, and the log says why.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use chrono_tz::Tz;
 
 use super::value::{
-    api_key, builtin_model, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii, min_new,
+    api_key, builtin_model, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii, max_tokens, min_new,
     share, text, timezone, whole, window,
 };
 use super::{
@@ -103,6 +103,7 @@ impl<'a> Reader<'a> {
             max_episode_days: self.take("MAX_EPISODES_PER_RUN", |v| whole(v, 1..=36_500)),
             max_new_memories: self.take("MAX_NEW_MEMORIES", |v| whole(v, 1..=100_000)),
             max_calls: self.take("DREAMER_MAX_CALLS", |v| whole(v, 1..=1_000_000)),
+            max_tokens: self.take("DREAMER_MAX_TOKENS", max_tokens),
             max_minutes: self.take("DREAMER_MAX_MINUTES", |v| whole(v, 1..=1_440)),
             concurrency: self.take("DREAMER_CONCURRENCY", |v| whole(v, 1..=64)),
             agent: self.take("DREAMER_AGENT", text),
@@ -112,6 +113,7 @@ impl<'a> Reader<'a> {
             window: self.take("DREAMER_WINDOW", window),
             min_new: self.take("DREAMER_MIN_NEW", min_new),
             alerts: self.alerts(),
+            only_agent: None,
             home,
         }
     }

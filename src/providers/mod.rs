@@ -15,6 +15,8 @@ pub mod openai;
 pub mod replay;
 pub mod reply;
 
+pub(crate) use embedding::estimate_tokens;
+
 use async_trait::async_trait;
 
 use crate::privacy::Outbound;
