@@ -3,6 +3,7 @@
 
 mod probe;
 mod read;
+mod recover;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use std::time::Instant;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::config::Config;
+use crate::config::{Config, EmbeddingProvider};
 use crate::episode::Episode;
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
 use crate::plan::apply::{Applied, apply as execute, store_before_images};
@@ -21,6 +22,7 @@ use crate::plan::run::last_finished;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
+use crate::providers::recorded::{RecordedEmbedder, RecordedModel, Replies};
 use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured};
 use crate::queues::retry::RetryQueue;
 use crate::queues::{Queues, carry_out, review};
@@ -37,6 +39,7 @@ use crate::trigger::{self, Due};
 use probe::{Asked, check_model};
 use read::read_recalls;
 pub(crate) use read::{read_episodes, read_reopened, remember};
+use recover::{recover, tell_unfinished};
 
 /// Which stages run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +98,7 @@ pub struct Night<'a> {
     /// Who embeds.
     pub embedder: &'a dyn Embedder,
     /// Who distils and judges.
-    pub reasoner: &'a Reasoner,
+    pub reasoner: &'a Reasoner<'a>,
     /// What may leave.
     pub privacy: &'a Privacy,
     /// The embedder's similarities.
@@ -113,7 +116,7 @@ pub struct Models {
     /// Who embeds.
     pub embedder: Box<dyn Embedder>,
     /// Who distils and judges.
-    pub reasoner: Reasoner,
+    pub reasoner: Reasoner<'static>,
     /// Shared by both.
     pub budget: Arc<Budget>,
 }
@@ -212,54 +215,111 @@ async fn one_night(
             return Ok(not_due(now, reason));
         }
     }
-    let privacy = Privacy::new(config.mask_pii, config.prompts_leave());
-    let mut night = Night {
-        config,
-        run: RunId::new(now, rand::random()),
-        now,
-        today: now.with_timezone(&config.timezone).date_naive(),
-        mode: options.mode,
-        store: &store,
-        embedder: models.embedder.as_ref(),
-        reasoner: &models.reasoner,
-        privacy: &privacy,
-        thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
-        ledger: Ledger::read(&config.state_dir())?,
-        nights_before: select::nights_before(&material.chunks, &journal, now),
-        retry: queues.retry.clone(),
-    };
-    let run = Run::of(&config.runs_dir(), night.run.clone());
     tell(&format!(
         "{} chunks of {} episodes, {} memories",
         material.chunks.len(),
         material.episodes.len(),
         known.rows.len()
     ));
+    let run = Run::of(&config.runs_dir(), RunId::new(now, rand::random()));
+    let reading =
+        Reading { store: &store, known: &known, material: &material, journal: &journal, queues: &queues };
+    let plan = match think(config, options, models, &run, &reading, warnings, now).await {
+        Ok(plan) => plan,
+        Err(error) => {
+            run.forget_if_empty();
+            return Err(error);
+        }
+    };
+    let plan = DreamPlan { report: DreamReport { elapsed_ms: millis(started), ..plan.report }, ..plan };
+    store_before_images(&plan, &store, &run.folder).await?;
+    if options.dry_run {
+        let report = DreamReport { status: Status::DryRun, ..plan.report.clone() };
+        let plan = DreamPlan { report, ..plan };
+        run.store_plan(&plan, Phase::Previewed)?;
+        return Ok(plan.report);
+    }
+    run.store_plan(&plan, Phase::Planned)?;
+    run.use_up_replies(&config.runs_dir())?;
+    carry_out(&run, plan, &store, config, now, started).await
+}
 
-    let ready = match check_model(&night, &known, &material).await {
+/// What a night has read when it begins to think.
+struct Reading<'a> {
+    store: &'a Store,
+    known: &'a Remembered,
+    material: &'a Material,
+    journal: &'a Journal,
+    queues: &'a Queues,
+}
+
+/// The night up to its plan. Models are asked, and every reply is recorded in the run's folder before it is used.
+async fn think(
+    config: &Config,
+    options: Options,
+    models: &Models,
+    run: &Run,
+    reading: &Reading<'_>,
+    mut warnings: Vec<String>,
+    now: DateTime<Utc>,
+) -> Result<DreamPlan, Error> {
+    let Reading { store, known, material, journal, queues } = *reading;
+    let replies =
+        Replies::open(Replies::folder(&run.folder), &Run::unused_replies(&config.runs_dir(), now)?)?;
+    run.start(now)?;
+    let recorded = RecordedEmbedder { embedder: models.embedder.as_ref(), replies: &replies };
+    // What costs nothing need not be kept.
+    let embedder: &dyn Embedder = match config.embedding_provider {
+        EmbeddingProvider::Builtin => models.embedder.as_ref(),
+        _ => &recorded,
+    };
+    let reasoner = match &models.reasoner {
+        Reasoner::Model(model) => {
+            Reasoner::Model(Box::new(RecordedModel { model: model.as_ref(), replies: &replies }))
+        }
+        Reasoner::Extractive => Reasoner::Extractive,
+    };
+    let privacy = Privacy::new(config.mask_pii, config.prompts_leave());
+    let mut night = Night {
+        config,
+        run: run.id.clone(),
+        now,
+        today: now.with_timezone(&config.timezone).date_naive(),
+        mode: options.mode,
+        store,
+        embedder,
+        reasoner: &reasoner,
+        privacy: &privacy,
+        thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
+        ledger: Ledger::read(&config.state_dir())?,
+        nights_before: select::nights_before(&material.chunks, journal, now),
+        retry: queues.retry.clone(),
+    };
+    let ready = match check_model(&night, known, material).await {
         Ok(Asked::Something) => thresholds::settle(&mut night, &mut warnings).await,
         Ok(Asked::Nothing) => Ok(None),
         Err(error) => Err(error),
     };
     let mut plan = match ready {
         Ok(calibrated) => {
-            let plan = plan(&night, &known, &material, &journal, &queues, warnings).await?;
+            let plan = plan(&night, known, material, journal, queues, warnings).await?;
             DreamPlan { calibrated, ..plan }
         }
-        Err(Error::Provider(error)) => held_back(&night, &known, &material, &journal, warnings, &error),
+        Err(Error::Provider(error)) => held_back(&night, known, material, journal, warnings, &error),
         Err(error) => return Err(error),
     };
     plan.report.cost = spent(models);
-    plan.report.elapsed_ms = started.elapsed().as_millis() as u64;
-
-    store_before_images(&plan, &store, &run.folder).await?;
-    if options.dry_run {
-        plan.report.status = Status::DryRun;
-        run.store_plan(&plan, Phase::Previewed)?;
-        return Ok(plan.report);
+    if replies.used_again() > 0 {
+        plan.report.warnings.push(format!(
+            "{} replies that an interrupted run or a dry run had paid for were used: nothing was asked twice",
+            replies.used_again()
+        ));
     }
-    run.store_plan(&plan, Phase::Planned)?;
-    carry_out(&run, plan, &store, config, now, started).await
+    Ok(plan)
+}
+
+fn millis(started: Instant) -> u64 {
+    started.elapsed().as_millis() as u64
 }
 
 /// Executes the plan of a dry run.
@@ -394,11 +454,24 @@ async fn carry_out(
     let applied = execute(&plan, store, config).await?;
     let mut report = plan.report;
     take_in(&mut report, applied);
-    report.elapsed_ms = report.elapsed_ms.max(started.elapsed().as_millis() as u64);
-    let log = write_log(&report, config)?;
+    report.elapsed_ms = report.elapsed_ms.max(millis(started));
+    let log = match write_log(&report, config) {
+        Ok(path) => path,
+        // The memories are written: to fail here would only write them again, night after night.
+        Err(error) => {
+            fail(&mut report, chain(&error));
+            write_log_beside_the_plan(&report, config, run)?
+        }
+    };
     report.dream_log = Some(log);
     run.enter(Phase::Finished, now)?;
     Ok(report)
+}
+
+/// Notes that something of a night could not be done that is not a memory.
+fn fail(report: &mut DreamReport, why: String) {
+    report.status = Status::Failed;
+    report.failure = Some(report.failure.take().map_or(why.clone(), |first| format!("{first}; {why}")));
 }
 
 fn take_in(report: &mut DreamReport, applied: Applied) {
@@ -411,32 +484,9 @@ fn take_in(report: &mut DreamReport, applied: Applied) {
     }
     report.fates.retain(|_, count| *count > 0);
     report.live.1 = applied.live;
-}
-
-/// Ends what a killed run began: a plan that was being applied is applied again; one that was not started is applied if
-/// it is young enough and no other run finished since, else given up.
-async fn recover(config: &Config, store: &Store, now: DateTime<Utc>) -> Result<Vec<String>, Error> {
-    let mut told = Vec::new();
-    let runs = config.runs_dir();
-    for run in Run::all(&runs)? {
-        let phase = run.phase()?;
-        if !phase.is_unfinished() {
-            continue;
-        }
-        if phase == Phase::Planned && (!run.is_fresh(now)? || run.overtaken(&runs)?.is_some()) {
-            run.enter(Phase::Abandoned, now)?;
-            told.push(format!(
-                "run {} had been planned and never started: given up, nothing of it was written",
-                run.id
-            ));
-            continue;
-        }
-        tracing::warn!("run {} was interrupted: going on with it", run.id);
-        let report = carry_out(&run, run.read_plan()?, store, config, now, Instant::now()).await?;
-        let log = report.dream_log.unwrap_or_default();
-        told.push(format!("run {} had been interrupted and is finished now: {log}", run.id));
+    for why in applied.failed {
+        fail(report, why);
     }
-    Ok(told)
 }
 
 /// Stops when so many of an agent's rows are gone without our doing that it must be an accident, until the operator says
@@ -463,20 +513,6 @@ async fn settle_vanished(
         store.remove_traces(&vanished.into_values().flatten().collect::<Vec<_>>()).await?;
     }
     Ok(())
-}
-
-/// A dry run writes nothing, so it leaves a killed run to the next night; its own plan cannot be applied before that.
-fn tell_unfinished(config: &Config, now: DateTime<Utc>) -> Result<Vec<String>, Error> {
-    let mut told = Vec::new();
-    for run in Run::all(&config.runs_dir())? {
-        if run.is_pending(now)? {
-            told.push(format!(
-                "run {} was interrupted: a full run goes on with it first, so this preview may not hold",
-                run.id
-            ));
-        }
-    }
-    Ok(told)
 }
 
 fn spent(models: &Models) -> Cost {
@@ -511,6 +547,14 @@ fn write_log(report: &DreamReport, config: &Config) -> Result<String, StateError
         }
     }
     unreachable!("there is always a free number")
+}
+
+/// The log's place while its folder cannot be written.
+fn write_log_beside_the_plan(report: &DreamReport, config: &Config, run: &Run) -> Result<String, StateError> {
+    let path = run.folder.join("dream-log.md");
+    let text = dream_log(report, &report.started.with_timezone(&config.timezone));
+    write_atomically(&path, text.as_bytes())?;
+    Ok(path.display().to_string())
 }
 
 fn tell(what: &str) {

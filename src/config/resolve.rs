@@ -7,8 +7,8 @@ use std::str::FromStr;
 use chrono_tz::Tz;
 
 use super::value::{
-    api_key, builtin_model, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii, max_tokens, min_new,
-    share, text, timezone, whole, window,
+    api_key, builtin_model, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii, max_tokens,
+    min_new, share, text, timezone, whole, window,
 };
 use super::{
     Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,

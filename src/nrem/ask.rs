@@ -28,7 +28,7 @@ pub enum Answer {
 
 /// Distils clusters, at most `most` memories each; the answers come in the order of the clusters' calls.
 pub async fn distil(
-    reasoner: &Reasoner,
+    reasoner: &Reasoner<'_>,
     privacy: &Privacy,
     clusters: Vec<Cluster>,
     most: usize,

@@ -319,7 +319,12 @@ fn take_answer(
                 let about = About::Chunk(chunk.digest.clone());
                 let tried = night.retry.nights(&about, night.now) + 1;
                 let fate = if tried >= retry::NIGHTS { Fate::PendingReview } else { Fate::HeldBack };
-                compressed.settle([chunk], fate, nights_of(chunk, nights), &format!("unreadable reply: {why}"));
+                compressed.settle(
+                    [chunk],
+                    fate,
+                    nights_of(chunk, nights),
+                    &format!("unreadable reply: {why}"),
+                );
                 compressed.retrying.insert(chunk.digest.clone(), (tried, why.clone()));
             }
             vec![]

@@ -14,7 +14,8 @@ use crate::nrem::cluster::Cluster;
 use crate::providers::{Reasoner, estimate_tokens};
 
 /// Why chunks wait that would cost more than a night may.
-pub const TOO_MANY: &str = "take up everything: DREAMER_MAX_TOKENS is too little for it; the newest waits for the next night";
+pub const TOO_MANY: &str =
+    "take up everything: DREAMER_MAX_TOKENS is too little for it; the newest waits for the next night";
 
 /// Tokens that distilling a chunk may cost besides its words: its frame in the prompt and its share of the reply.
 const ASIDE: u64 = 160;
@@ -39,7 +40,8 @@ pub fn oldest_first(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
 /// Ranked clusters with those in front that an earlier night had no budget for. `nights` holds every chunk that was tried
 /// before, with the nights on which it lost the ranking.
 pub fn first_in_line(ranked: Vec<Cluster>, nights: &HashMap<String, u32>) -> Vec<Cluster> {
-    let left_over = |cluster: &Cluster| cluster.chunks.iter().any(|chunk| nights.get(&chunk.digest) == Some(&0));
+    let left_over =
+        |cluster: &Cluster| cluster.chunks.iter().any(|chunk| nights.get(&chunk.digest) == Some(&0));
     let (mut first, rest): (Vec<_>, Vec<_>) = ranked.into_iter().partition(left_over);
     first.extend(rest);
     first
@@ -116,8 +118,10 @@ mod tests {
     #[test]
     fn the_oldest_chunks_that_fit_are_taken_and_one_at_least() {
         let words = "likes green tea and long walks by the sea ".repeat(20);
-        let chunks: Vec<Chunk> =
-            ["2026-03-10.md", "2026-03-08.md", "2026-03-09.md"].iter().map(|day| chunk(&words, day)).collect();
+        let chunks: Vec<Chunk> = ["2026-03-10.md", "2026-03-08.md", "2026-03-09.md"]
+            .iter()
+            .map(|day| chunk(&words, day))
+            .collect();
         let days = |most: u64, costs: (bool, bool)| {
             let (taken, over) = split(chunks.iter().collect(), most, 20, costs);
             assert_eq!(taken.len() + over.len(), 3);

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::{DreamPlan, EpisodeMove, PlanError};
+use super::{DreamPlan, EpisodeMove, PlanError, Run};
 use crate::config::Config;
 use crate::error::Error;
-use crate::memory::{Memory, text_digest};
+use crate::memory::{Memory, Reconciled, Trace, text_digest};
+use crate::queues;
 use crate::state::calibrations::Calibrations;
 use crate::state::journal::{ChunkRecord, Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
-use crate::queues;
 use crate::state::{StateError, read_if_there, sync_folder};
-use crate::store::{Leaving, Store, Touched};
+use crate::store::{Leaving, Store, Touched, read_before};
 
 /// Differences below this come from writing a number to the plan and reading it back.
 const SAME_IMPORTANCE: f64 = 1e-9;
@@ -31,6 +31,8 @@ pub struct Applied {
     pub held_back: BTreeMap<Fate, usize>,
     /// Names of episodes that were to move and stay.
     pub stayed: Vec<String>,
+    /// What failed after the memories were written: a night does not go back for it.
+    pub failed: Vec<String>,
     /// Live rows at the end.
     pub live: usize,
 }
@@ -99,6 +101,36 @@ pub async fn apply(plan: &DreamPlan, store: &Store, config: &Config) -> Result<A
     apply_until(plan, store, config, Step::Move).await
 }
 
+/// Takes back what a run that is given up half-way has left where it would mislead later nights: archive copies of rows
+/// that never left, traces of rows it never inserted, and what it noted on rows as if it had dealt with them. What is
+/// live stays as it is.
+///
+/// # Errors
+/// When the database cannot be read or written.
+pub async fn give_up(run: &Run, store: &Store, config: &Config) -> Result<(), Error> {
+    let id = run.id.as_str();
+    let live: HashSet<String> =
+        store.rows(&config.agent).await?.memories.into_iter().map(|row| row.id).collect();
+    let archived = store.archived_all(&config.agent).await?;
+    let copies = archived.iter().filter(|copy| copy.run == id).map(|copy| copy.memory.id.clone());
+    store.unarchive(&copies.filter(|id| live.contains(id)).collect::<Vec<_>>()).await?;
+    let gone: HashSet<&String> = archived.iter().map(|copy| &copy.memory.id).collect();
+    // Without its snapshot the traces it wrote are kept, and REM takes their rows up again.
+    let before = read_before(&run.folder).map(|before| before.traces).unwrap_or_default();
+    let before: HashMap<String, Trace> = before.into_iter().map(|trace| (trace.id.clone(), trace)).collect();
+    let (mut back, mut never_came) = (Vec::new(), Vec::new());
+    for trace in store.traces().await?.traces.into_values().filter(|trace| trace.run == id) {
+        match before.get(&trace.id) {
+            Some(old) => back.push(old.clone()),
+            None if live.contains(&trace.id) => back.push(Trace { reconciled: Reconciled::Waiting, ..trace }),
+            None if gone.contains(&trace.id) => {}
+            None => never_came.push(trace.id),
+        }
+    }
+    store.put_traces(&back).await?;
+    Ok(store.remove_traces(&never_came).await?)
+}
+
 /// [`apply`] that ends after a step, as if it had been killed there.
 ///
 /// # Errors
@@ -165,7 +197,7 @@ impl Applying<'_> {
                 }
             }
             Step::Review => queues::write(plan, &self.config.queues_dir())?,
-            Step::Move => self.move_episodes()?,
+            Step::Move => self.move_episodes(),
         }
         Ok(())
     }
@@ -293,16 +325,20 @@ impl Applying<'_> {
     }
 
     /// Moves done episodes; one that holds a chunk that is held back again is not done.
-    fn move_episodes(&mut self) -> Result<(), PlanError> {
+    fn move_episodes(&mut self) {
         let lost = |record: &&ChunkRecord| self.lost.contains(&record.digest);
         let open: HashSet<&str> = self.plan.journal.iter().filter(lost).map(|r| r.episode.as_str()).collect();
         for episode in &self.plan.moves {
             let name = episode.from.file_name().unwrap_or_default().to_string_lossy();
-            if open.contains(&*name) || !move_episode(episode, &mut self.applied)? {
+            let moved = !open.contains(&*name)
+                && move_episode(episode, &mut self.applied).unwrap_or_else(|error| {
+                    self.applied.failed.push(crate::error::chain(&error));
+                    false
+                });
+            if !moved {
                 self.applied.stayed.push(name.into_owned());
             }
         }
-        Ok(())
     }
 }
 

@@ -320,7 +320,10 @@ impl<'a> Building<'a> {
             let mut trace = self.traces.of_draft(&memory, new);
             // A row that an order took out of the night was not compared with: the next one does that.
             let unseen = new.near.iter().any(|near| !self.found.known.rows.contains_key(&near.id));
-            if self.found.rem.resolutions.waiting.contains(&index) || self.found.rem.claims.is_empty() || unseen {
+            if self.found.rem.resolutions.waiting.contains(&index)
+                || self.found.rem.claims.is_empty()
+                || unseen
+            {
                 trace.reconciled = Reconciled::Waiting;
             }
             let worded_by = match new.draft.origin {

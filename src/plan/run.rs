@@ -5,17 +5,25 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::{DreamPlan, FORMAT, PlanError, RunId};
+use super::{DreamPlan, FORMAT, PlanError, Purpose, RunId};
+use crate::providers::recorded::Replies;
 use crate::state::{StateError, read_if_there, write_atomically};
 
 /// A plan that was not started within this many hours no longer describes the table.
 const FRESH_HOURS: i64 = 12;
+/// Replies of an interrupted run are used again for so many days.
+const REPLIES_DAYS: i64 = 7;
+/// A plan that failed so often is parked: it must not block every later night.
+const FAILURES: u32 = 2;
 
 /// How far a run got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
+    /// Models are asked; their replies are recorded. There is no plan yet.
+    Started,
     /// A dry run: finished at the plan, waits for `dreamer apply`.
     Previewed,
     /// The plan and its before-images are stored; nothing is written yet.
@@ -24,34 +32,77 @@ pub enum Phase {
     Applying,
     /// Everything is written.
     Finished,
-    /// Given up: not started in time, or what it read no longer holds.
+    /// Given up: killed before it was planned, not started in time, or what it read no longer holds.
     Abandoned,
+    /// Set aside after it failed twice, or because it cannot be read: `dreamer apply` tries it once more.
+    Parked,
 }
 
 impl Phase {
     /// The word for messages.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Started => "started",
             Self::Previewed => "previewed",
             Self::Planned => "planned",
             Self::Applying => "being applied",
             Self::Finished => "finished",
             Self::Abandoned => "abandoned",
+            Self::Parked => "parked",
         }
     }
 
-    /// Whether a night was killed in it.
+    /// Whether a night was killed in it that a later one goes on with.
     pub fn is_unfinished(self) -> bool {
         matches!(self, Self::Planned | Self::Applying)
     }
+
+    /// Whether replies paid in it are in no memory yet.
+    fn leaves_replies(self) -> bool {
+        matches!(self, Self::Started | Self::Previewed | Self::Abandoned | Self::Parked)
+    }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct State {
-    phase: Phase,
-    planned_at: DateTime<Utc>,
+/// What `state.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// How far it got.
+    pub phase: Phase,
+    /// What it is for.
     #[serde(default)]
-    finished_at: Option<DateTime<Utc>>,
+    pub purpose: Purpose,
+    /// When it was made.
+    pub planned_at: DateTime<Utc>,
+    /// When it finished.
+    #[serde(default)]
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Hex SHA-256 of `plan.json`: a plan that somebody edited is not carried out.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// How often carrying it out failed.
+    #[serde(default)]
+    pub failures: u32,
+    /// Why it is parked, or why it failed last.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// The run that used its replies.
+    #[serde(default)]
+    pub replies_used_by: Option<RunId>,
+}
+
+impl State {
+    fn of(phase: Phase, planned_at: DateTime<Utc>) -> Self {
+        Self {
+            phase,
+            purpose: Purpose::Night,
+            planned_at,
+            finished_at: None,
+            plan: None,
+            failures: 0,
+            why: None,
+            replies_used_by: None,
+        }
+    }
 }
 
 /// A run on disk.
@@ -99,6 +150,41 @@ impl Run {
         self.folder.join("plan.json")
     }
 
+    /// Runs with their states, oldest first. One whose state cannot be read is left out: [`Self::damaged`] finds it.
+    ///
+    /// # Errors
+    /// When the folder exists and cannot be listed.
+    pub fn states(runs_dir: &Path) -> Result<Vec<(Self, State)>, StateError> {
+        let runs = Self::all(runs_dir)?;
+        let with_state = |run: Self| run.state().ok().map(|state| (run, state));
+        Ok(runs.into_iter().filter_map(with_state).collect())
+    }
+
+    /// Runs whose state is there and makes no sense.
+    ///
+    /// # Errors
+    /// When the folder exists and cannot be listed.
+    pub fn damaged(runs_dir: &Path) -> Result<Vec<Self>, StateError> {
+        let unreadable = |run: &Self| matches!(run.state(), Err(PlanError::Unreadable { .. }));
+        Ok(Self::all(runs_dir)?.into_iter().filter(unreadable).collect())
+    }
+
+    /// Begins the run: from now on its replies are recorded.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn start(&self, now: DateTime<Utc>) -> Result<(), PlanError> {
+        self.write_state(&State::of(Phase::Started, now))
+    }
+
+    /// Removes the folder of a run that failed before anything was paid for: there is nothing in it to go on with.
+    pub fn forget_if_empty(&self) {
+        if !Replies::folder(&self.folder).is_dir() {
+            // What is left is found by the next run, and is as harmless there.
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
     /// Stores the plan. The before-images must be there already: a plan without them could not be undone.
     ///
     /// # Errors
@@ -107,7 +193,35 @@ impl Run {
         let bytes = serde_json::to_vec(plan)
             .map_err(|e| PlanError::Unreadable { path: self.plan_path(), detail: e.to_string() })?;
         write_atomically(&self.plan_path(), &bytes)?;
-        self.write_state(&State { phase, planned_at: plan.planned_at, finished_at: None })
+        let state = State::of(phase, plan.planned_at);
+        self.write_state(&State { purpose: plan.purpose.clone(), plan: Some(digest(&bytes)), ..state })
+    }
+
+    /// The folders of replies that were paid for in runs which used them for nothing: killed, previewed or given up not
+    /// long ago.
+    ///
+    /// # Errors
+    /// When the folder exists and cannot be listed.
+    pub fn unused_replies(runs_dir: &Path, now: DateTime<Utc>) -> Result<Vec<PathBuf>, StateError> {
+        let unused = |state: &State| {
+            let recent = now.signed_duration_since(state.planned_at) < TimeDelta::days(REPLIES_DAYS);
+            state.phase.leaves_replies() && state.replies_used_by.is_none() && recent
+        };
+        let runs = Self::states(runs_dir)?.into_iter().filter(|(_, state)| unused(state));
+        Ok(runs.map(|(run, _)| Replies::folder(&run.folder)).filter(|folder| folder.is_dir()).collect())
+    }
+
+    /// Marks the replies of interrupted runs as used by this one, whose plan rests on them.
+    ///
+    /// # Errors
+    /// When a run's state cannot be written.
+    pub fn use_up_replies(&self, runs_dir: &Path) -> Result<(), PlanError> {
+        for (run, state) in Self::states(runs_dir)? {
+            if run.id != self.id && state.phase.leaves_replies() && state.replies_used_by.is_none() {
+                run.write_state(&State { replies_used_by: Some(self.id.clone()), ..state })?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the plan.
@@ -119,6 +233,10 @@ impl Run {
         let Some(bytes) = read_if_there(&path)? else {
             return Err(PlanError::NoSuchRun { run: self.id.as_str().to_owned(), path });
         };
+        if self.state()?.plan.is_some_and(|written| written != digest(&bytes)) {
+            let detail = "it is not what was written there; nothing of it is carried out".to_owned();
+            return Err(PlanError::Unreadable { path, detail });
+        }
         let plan: DreamPlan = serde_json::from_slice(&bytes)
             .map_err(|e| PlanError::Unreadable { path: path.clone(), detail: e.to_string() })?;
         if plan.format != FORMAT {
@@ -128,7 +246,11 @@ impl Run {
         Ok(plan)
     }
 
-    fn state(&self) -> Result<State, PlanError> {
+    /// What `state.json` holds.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be understood.
+    pub fn state(&self) -> Result<State, PlanError> {
         let path = self.state_path();
         let Some(bytes) = read_if_there(&path)? else {
             return Err(PlanError::NoSuchRun { run: self.id.as_str().to_owned(), path });
@@ -170,6 +292,33 @@ impl Run {
         self.write_state(&state)
     }
 
+    /// Notes that carrying it out failed; parks it if that was once too often. Returns whether it is parked.
+    ///
+    /// # Errors
+    /// When the run's state cannot be read or written.
+    pub fn note_failure(&self, why: &str) -> Result<bool, PlanError> {
+        let mut state = self.state()?;
+        state.failures += 1;
+        state.why = Some(why.to_owned());
+        let parked = state.failures >= FAILURES;
+        if parked {
+            state.phase = Phase::Parked;
+        }
+        self.write_state(&state)?;
+        Ok(parked)
+    }
+
+    /// Parks a run whose state makes no sense; what was in the file stays beside it, as `state.json.damaged`.
+    ///
+    /// # Errors
+    /// When the run's folder cannot be written.
+    pub fn park_damaged(&self, now: DateTime<Utc>) -> Result<(), PlanError> {
+        let (path, aside) = (self.state_path(), self.folder.join("state.json.damaged"));
+        std::fs::copy(&path, &aside).map_err(|source| StateError::Write { path: aside, source })?;
+        let why = Some("its state.json could not be read".to_owned());
+        self.write_state(&State { why, ..State::of(Phase::Parked, now) })
+    }
+
     /// Whether the plan is young enough to be started.
     ///
     /// # Errors
@@ -184,17 +333,17 @@ impl Run {
     /// [`PlanError::Over`] or [`PlanError::Stale`], with the reason.
     pub fn check_applicable(&self, runs_dir: &Path, now: DateTime<Utc>) -> Result<(), PlanError> {
         let state = self.state()?;
-        if matches!(state.phase, Phase::Finished | Phase::Abandoned) {
+        if matches!(state.phase, Phase::Started | Phase::Finished | Phase::Abandoned) {
             return Err(PlanError::Over { run: self.id.clone(), phase: state.phase.as_str() });
         }
         let stale = |why: String| Err(PlanError::Stale { run: self.id.clone(), why });
-        if state.phase != Phase::Applying && !self.is_fresh(now)? {
+        if !matches!(state.phase, Phase::Applying | Phase::Parked) && !self.is_fresh(now)? {
             return stale(format!("it was planned more than {FRESH_HOURS} hours ago"));
         }
         if let Some(other) = self.overtaken(runs_dir)? {
             return stale(format!("run {} has changed the memories since", other.id));
         }
-        for other in Self::all(runs_dir)?.iter().filter(|other| other.id != self.id) {
+        for (other, _) in Self::states(runs_dir)?.iter().filter(|(other, _)| other.id != self.id) {
             if other.is_pending(now)? {
                 return stale(format!(
                     "run {} was interrupted, and a full run must go on with it first",
@@ -211,12 +360,11 @@ impl Run {
     /// When a run's state cannot be read.
     pub fn overtaken(&self, runs_dir: &Path) -> Result<Option<Self>, PlanError> {
         let planned_at = self.state()?.planned_at;
-        for other in Self::all(runs_dir)? {
-            if other.id != self.id && other.finished_at()?.is_some_and(|at| at > planned_at) {
-                return Ok(Some(other));
-            }
-        }
-        Ok(None)
+        let later = |other: &Self, state: &State| {
+            other.id != self.id && state.finished_at.is_some_and(|at| at > planned_at)
+        };
+        let found = Self::states(runs_dir)?.into_iter().find(|(other, state)| later(other, state));
+        Ok(found.map(|(other, _)| other))
     }
 
     /// Whether the next night goes on with it: it was killed while it was applied, or before and not long ago.
@@ -229,14 +377,15 @@ impl Run {
     }
 }
 
-/// When the last run finished.
+/// When the last night finished. What the operator did by hand is no night.
 ///
 /// # Errors
 /// When the runs folder cannot be read.
 pub fn last_finished(runs_dir: &Path) -> Result<Option<DateTime<Utc>>, PlanError> {
-    let mut last = None;
-    for run in Run::all(runs_dir)? {
-        last = last.max(run.finished_at()?);
-    }
-    Ok(last)
+    let nights = Run::states(runs_dir)?.into_iter().filter(|(_, state)| state.purpose == Purpose::Night);
+    Ok(nights.filter_map(|(_, state)| state.finished_at).max())
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
 }

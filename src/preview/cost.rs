@@ -141,7 +141,8 @@ fn judging(known: &Remembered, claims: usize) -> Calls {
     if claims == 0 || others == 0 {
         return Calls { usual: 0, most: 0, tokens: 0 };
     }
-    let longest = known.rows.values().map(|row| estimate_tokens(&row.text) as u64).max().unwrap_or(0).max(A_TEXT);
+    let longest =
+        known.rows.values().map(|row| estimate_tokens(&row.text) as u64).max().unwrap_or(0).max(A_TEXT);
     // A merge stands in the prompt with its originals.
     let originals = known.traces.values().map(|trace| trace.merged_from.len()).max().unwrap_or(0) as u64;
     let asked = conflict::frame_tokens() + (others as u64 + 1) * (longest * (1 + originals) + 40);

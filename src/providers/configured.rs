@@ -34,7 +34,7 @@ pub fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder
 ///
 /// # Errors
 /// When its address, key or name cannot be used at all.
-pub fn reasoner(config: &Config, budget: Arc<Budget>) -> Result<Reasoner, Error> {
+pub fn reasoner(config: &Config, budget: Arc<Budget>) -> Result<Reasoner<'static>, Error> {
     let (openai, ollama) = (&config.openai, &config.ollama);
     Ok(match config.llm_provider {
         LlmProvider::Extractive => Reasoner::Extractive,

@@ -86,6 +86,11 @@ impl<A: EmbeddingApi> Remote<A> {
         Self { endpoint, wanted_dim: dim, manners, dim: OnceLock::new(), api: PhantomData }
     }
 
+    /// How many texts the server takes in one request, as far as it has shown.
+    pub(crate) fn texts_a_request(&self) -> usize {
+        self.manners.lock().unwrap_or_else(PoisonError::into_inner).inputs
+    }
+
     /// One unit vector a text, in order.
     ///
     /// # Errors

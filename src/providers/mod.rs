@@ -12,6 +12,7 @@ mod http;
 pub mod local;
 pub mod ollama;
 pub mod openai;
+pub mod recorded;
 pub mod replay;
 pub mod reply;
 
@@ -75,6 +76,11 @@ pub trait Embedder: Send + Sync {
     /// When the budget is exhausted or the provider failed for good.
     async fn embed(&self, texts: &[Outbound]) -> Result<Vec<Vec<f32>>, ProviderError>;
 
+    /// How many texts it takes in one request, as far as it knows.
+    fn texts_a_request(&self) -> usize {
+        usize::MAX
+    }
+
     /// What tells these weights from others of the same name, as the provider says; `None` where it does not.
     async fn version(&self) -> Option<String> {
         None
@@ -127,14 +133,14 @@ pub trait LanguageModel: Send + Sync {
 }
 
 /// Who distils and judges: a language model, or rules where there is none.
-pub enum Reasoner {
+pub enum Reasoner<'a> {
     /// A language model.
-    Model(Box<dyn LanguageModel>),
+    Model(Box<dyn LanguageModel + 'a>),
     /// Rules, see [`extractive`].
     Extractive,
 }
 
-impl Reasoner {
+impl Reasoner<'_> {
     /// The name that logs and reports give it.
     pub fn name(&self) -> &str {
         match self {

@@ -99,7 +99,9 @@ pub async fn carry_out(
     work.archived_vectors = night.store.archived_vectors(&undo::coming_back(&queues.orders, known)).await?;
     for order in &queues.orders {
         let outcome = match &unembedded {
-            Some(why) if !texts_of(order, night).is_empty() => Outcome::Waits(format!("it needs a vector: {why}")),
+            Some(why) if !texts_of(order, night).is_empty() => {
+                Outcome::Waits(format!("it needs a vector: {why}"))
+            }
             _ => work.order(order).await?,
         };
         work.note(order, outcome);

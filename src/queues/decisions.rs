@@ -122,7 +122,9 @@ impl Decisions {
     pub fn append(queues_dir: &Path, decisions: &[Decision]) -> Result<(), StateError> {
         let known = Self::read(queues_dir)?;
         let is_news = |decision: &&Decision| match known.last.get(&decision.id) {
-            Some(last) if last.state == State::Decided => decision.state != State::Expired && last != *decision,
+            Some(last) if last.state == State::Decided => {
+                decision.state != State::Expired && last != *decision
+            }
             Some(last) => last != *decision,
             None => true,
         };

@@ -63,8 +63,7 @@ impl Queues {
             retry: RetryQueue::read(&folder)?,
             ..Self::default()
         };
-        let is_ours =
-            |item: &ReviewItem| config.only_agent.as_ref().is_none_or(|agent| *agent == item.agent);
+        let is_ours = |item: &ReviewItem| config.only_agent.as_ref().is_none_or(|agent| *agent == item.agent);
         queues.items.retain(|_, item| is_ours(item));
         let ticks = ticks::read(&config.dream_log_dir(), today, &mut queues.told)?;
         queues.orders = queues.commanded();
@@ -130,7 +129,10 @@ impl Queues {
         if let Some(command) = self.orders.iter().find(|order| order.key == id) {
             if command.answer != answer {
                 let said = command.answer.as_str();
-                self.told.push(format!("{log}: `{id}` is ticked {}, but `dreamer review` said {said}: that counts", answer.as_str()));
+                self.told.push(format!(
+                    "{log}: `{id}` is ticked {}, but `dreamer review` said {said}: that counts",
+                    answer.as_str()
+                ));
             }
         } else if answers_to(&item).contains(&answer) {
             self.orders.push(Order { key: id.to_owned(), item: Some(item), undo: None, answer, by: log });

@@ -114,7 +114,8 @@ impl RetryQueue {
     /// Nights on which it was asked about in vain. Runs of one date (that of `now`) are one night.
     pub fn nights(&self, about: &About, now: DateTime<Utc>) -> u32 {
         let today = now.format("%Y%m%d-").to_string();
-        self.get(about).map_or(0, |entry| entry.nights - u32::from(entry.nights > 0 && entry.run.starts_with(&today)))
+        self.get(about)
+            .map_or(0, |entry| entry.nights - u32::from(entry.nights > 0 && entry.run.starts_with(&today)))
     }
 
     /// Takes an entry in, in place of what was known about the same thing.
@@ -130,7 +131,11 @@ impl RetryQueue {
 
     /// Pairs about which a person is asked: no model is, meanwhile.
     pub fn asked_of_a_person(&self) -> HashSet<JudgedPair> {
-        self.entries.iter().filter(|entry| entry.item.is_some()).filter_map(|entry| entry.about.pair()).collect()
+        self.entries
+            .iter()
+            .filter(|entry| entry.item.is_some())
+            .filter_map(|entry| entry.about.pair())
+            .collect()
     }
 }
 
@@ -150,7 +155,15 @@ mod tests {
 
     fn entry(about: About, nights: u32, run: &str) -> Retry {
         let text = |text: &str| text.to_owned();
-        Retry { about, agent: text("main"), place: text("p"), why: text("w"), nights, run: text(run), item: None }
+        Retry {
+            about,
+            agent: text("main"),
+            place: text("p"),
+            why: text("w"),
+            nights,
+            run: text(run),
+            item: None,
+        }
     }
 
     #[test]

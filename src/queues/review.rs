@@ -31,7 +31,9 @@ pub const DAYS: u64 = 14;
 #[non_exhaustive]
 pub enum ReviewError {
     /// No item has such an id.
-    #[error("find the review item {id}: no open one has an id that begins so; `dreamer review list` lists them")]
+    #[error(
+        "find the review item {id}: no open one has an id that begins so; `dreamer review list` lists them"
+    )]
     Unknown {
         /// What was asked for.
         id: String,
@@ -77,7 +79,8 @@ pub fn append(queues_dir: &Path, items: &[ReviewItem]) -> Result<(), StateError>
     }
     let known = read(queues_dir)?;
     let line = |item: &ReviewItem| serde_json::to_string(item).expect("an item is plain data");
-    let lines: Vec<String> = items.iter().filter(|item| known.get(&item.id) != Some(item)).map(line).collect();
+    let lines: Vec<String> =
+        items.iter().filter(|item| known.get(&item.id) != Some(item)).map(line).collect();
     append_lines(&path(queues_dir), &lines)
 }
 
@@ -88,7 +91,8 @@ fn path(queues_dir: &Path) -> PathBuf {
 /// The day on which an item that was asked runs out; none for one that still competes.
 pub fn expires(item: &ReviewItem) -> Option<NaiveDate> {
     // Older versions asked at once and noted only the run, whose id begins with its date.
-    let old = || NaiveDate::parse_from_str(item.run.get(..8)?, "%Y%m%d").ok()?.checked_add_days(Days::new(DAYS));
+    let old =
+        || NaiveDate::parse_from_str(item.run.get(..8)?, "%Y%m%d").ok()?.checked_add_days(Days::new(DAYS));
     match item.since {
         Some(_) => item.expires,
         None => item.expires.or_else(old),
@@ -135,11 +139,10 @@ pub fn place(
     let candidates = waiting.map(|item| (*item).clone()).chain(std::mem::take(&mut plan.review)).collect();
     let (asked, rest) = rank(candidates);
     let expires = night.today.checked_add_days(Days::new(DAYS));
-    let asked: Vec<ReviewItem> = asked
-        .into_iter()
-        .map(|item| ReviewItem { asked_at: Some(night.now), expires, ..item })
-        .collect();
-    plan.report.questions = asked.iter().map(|item| format!("{} — {}", item.texts.join(" / "), item.reason)).collect();
+    let asked: Vec<ReviewItem> =
+        asked.into_iter().map(|item| ReviewItem { asked_at: Some(night.now), expires, ..item }).collect();
+    plan.report.questions =
+        asked.iter().map(|item| format!("{} — {}", item.texts.join(" / "), item.reason)).collect();
     let earlier = open.iter().filter(|item| is_asked(item) && !ended.contains(&item.id)).count();
     plan.report.questions_open = earlier + rest.len();
     plan.report.asked.clone_from(&asked);
@@ -165,7 +168,9 @@ fn end(plan: &mut DreamPlan, night: &Night<'_>, item: &ReviewItem, state: State,
     let answer = *answers_to(item).last().expect("every item can be rejected");
     let kept = if answer == Answer::RawOnly { "kept as raw text" } else { "both are kept" };
     plan.report.carried_out.push(match state {
-        State::Moot => format!("a question is void, because a memory it was about changed or is gone: {words}"),
+        State::Moot => {
+            format!("a question is void, because a memory it was about changed or is gone: {words}")
+        }
         _ => format!("a question ran out after {DAYS} days without an answer, {kept}: {words}"),
     });
     plan.decided.push(Decision {
@@ -269,7 +274,12 @@ pub enum Say {
 ///
 /// # Errors
 /// When there is no such item, it has no such answer, another run holds the lock, or the file cannot be written.
-pub fn decide(config: &Config, id: &str, say: Say, now: DateTime<Utc>) -> Result<(ReviewItem, Answer), Error> {
+pub fn decide(
+    config: &Config,
+    id: &str,
+    say: Say,
+    now: DateTime<Utc>,
+) -> Result<(ReviewItem, Answer), Error> {
     let _lock = Lock::take(&config.state_dir())?;
     let queues = Queues::read(config, now.with_timezone(&config.timezone).date_naive())?;
     let item = find(&queues, id)?.clone();
@@ -316,7 +326,10 @@ mod tests {
         ];
         let (asked, rest) = rank(candidates);
         let ids = |items: &[ReviewItem]| items.iter().map(|item| item.id.clone()).collect::<Vec<_>>();
-        assert_eq!((ids(&asked), ids(&rest)), (vec!["b".into(), "c".into(), "a".into()], vec!["d".to_string()]));
+        assert_eq!(
+            (ids(&asked), ids(&rest)),
+            (vec!["b".into(), "c".into(), "a".into()], vec!["d".to_string()])
+        );
     }
 
     #[test]

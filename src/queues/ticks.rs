@@ -55,7 +55,8 @@ impl Box {
 
 /// Whether a box can be read back: its ids hold nothing that could end the marker. A gateway's ids are UUIDs.
 pub fn is_marked(of: &Box) -> bool {
-    let plain = |id: &str| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let plain =
+        |id: &str| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     match of {
         Box::Review { item, .. } => plain(item),
         Box::Undo { run, memory } => plain(run) && plain(memory),
@@ -75,8 +76,10 @@ pub struct Tick {
 /// a memory, is no marker.
 pub fn ticked(text: &str) -> Vec<Box> {
     static TICKED: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"^\s{0,3}[-*+] \[[xX]\] [^\n]+ <!-- (review|undo):([0-9A-Za-z-]+):([0-9A-Za-z_-]+) -->\s*$")
-            .expect("the pattern is fixed")
+        Regex::new(
+            r"^\s{0,3}[-*+] \[[xX]\] [^\n]+ <!-- (review|undo):([0-9A-Za-z-]+):([0-9A-Za-z_-]+) -->\s*$",
+        )
+        .expect("the pattern is fixed")
     });
     let read = |line: &str| {
         let found = TICKED.captures(line)?;
@@ -133,7 +136,8 @@ mod tests {
 
     fn boxes() -> [Box; 2] {
         let item = "3d7c1e0a-0000-5000-8000-000000000001".to_owned();
-        let (run, memory) = ("20260311-030000-00000a".to_owned(), "00000001-0000-4000-8000-000000000000".to_owned());
+        let (run, memory) =
+            ("20260311-030000-00000a".to_owned(), "00000001-0000-4000-8000-000000000000".to_owned());
         [Box::Review { item, answer: Answer::RawOnly }, Box::Undo { run, memory }]
     }
 
@@ -176,6 +180,9 @@ mod tests {
         let read = |today: &str| read(dir.path(), today.parse().unwrap(), &mut vec![]).unwrap();
         assert_eq!(read("2026-03-11"), [Tick { of, log: "2026-03-11_0300.md".into() }]);
         assert_eq!(read("2026-03-30"), []);
-        assert_eq!(super::read(&dir.path().join("none"), "2026-03-11".parse().unwrap(), &mut vec![]).unwrap(), []);
+        assert_eq!(
+            super::read(&dir.path().join("none"), "2026-03-11".parse().unwrap(), &mut vec![]).unwrap(),
+            []
+        );
     }
 }

@@ -11,8 +11,8 @@ use crate::detail;
 use crate::memory::{Category, Partition, Similarity, text_digest};
 use crate::nrem::cluster::dot;
 use crate::privacy::Privacy;
-use crate::providers::{Prompt, estimate_tokens};
 use crate::providers::reply::{self, de};
+use crate::providers::{Prompt, estimate_tokens};
 use crate::state::journal::JudgedPair;
 
 /// Most candidates a new claim is compared with.

@@ -22,9 +22,8 @@ pub async fn judge(
 ) {
     let answers: Vec<(Neighbourhood, Result<Vec<Verdict>, NoVerdict>)> = match night.reasoner {
         Reasoner::Extractive => {
-            let by_rules = |n: &Neighbourhood| {
-                (n.clone(), Ok(by_rules(n, &rem.claims, night.thresholds.duplicate)))
-            };
+            let by_rules =
+                |n: &Neighbourhood| (n.clone(), Ok(by_rules(n, &rem.claims, night.thresholds.duplicate)));
             open.iter().map(by_rules).collect()
         }
         Reasoner::Model(model) => {

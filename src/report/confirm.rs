@@ -47,14 +47,21 @@ pub(super) fn to_confirm(log: &mut String, report: &DreamReport) -> bool {
 
 fn question(log: &mut String, item: &ReviewItem) {
     let texts: Vec<String> = item.texts.iter().map(|text| format!("“{}”", one_line(text))).collect();
-    line!(log, "\n{} — {} (`{}`)\n", texts.join(" / "), one_line(&item.reason), item.id.get(..8).unwrap_or(&item.id));
+    line!(
+        log,
+        "\n{} — {} (`{}`)\n",
+        texts.join(" / "),
+        one_line(&item.reason),
+        item.id.get(..8).unwrap_or(&item.id)
+    );
     let answers = answers_to(item);
     // The first and the last are enough for a box; `dreamer review` has them all.
     let boxes = answers.iter().filter(|answer| **answer != Answer::Duplicate || item.proposal.is_empty());
     for answer in boxes {
         let words = match answer {
             Answer::Merge => {
-                let texts: Vec<String> = item.proposal.iter().map(|text| format!("“{}”", one_line(text))).collect();
+                let texts: Vec<String> =
+                    item.proposal.iter().map(|text| format!("“{}”", one_line(text))).collect();
                 let veto = item.veto.as_ref().map(|veto| format!(", although {}", one_line(veto)));
                 format!("merge into {}{}", texts.join(" and "), veto.unwrap_or_default())
             }
@@ -79,10 +86,14 @@ fn undo_boxes(report: &DreamReport) -> Vec<String> {
         let after = joined.after.first()?;
         undo(&after.id, format!("undo the merge into “{}” (`{}`)", few(&after.text), short(after)))
     });
-    let duplicates = report.joined.iter().filter(|joined| joined.relation == "duplicate").filter_map(|joined| {
-        let before = joined.before.first()?;
-        undo(&before.id, format!("undo: bring the duplicate “{}” back (`{}`)", few(&before.text), short(before)))
-    });
+    let duplicates =
+        report.joined.iter().filter(|joined| joined.relation == "duplicate").filter_map(|joined| {
+            let before = joined.before.first()?;
+            undo(
+                &before.id,
+                format!("undo: bring the duplicate “{}” back (`{}`)", few(&before.text), short(before)),
+            )
+        });
     let faded = report.faded.iter().filter_map(|faded| {
         let memory = &faded.memory;
         undo(&memory.id, format!("undo the fading of “{}” (`{}`)", few(&memory.text), short(memory)))
@@ -172,8 +183,10 @@ mod tests {
         assert!(ticks::ticked(&log).is_empty());
         let run = "20260311-030000-00000a";
         let expected = ["q-1", "q-1", "q-2", "q-2", "m-1", "d-1", "f-1"];
-        let expected: Vec<String> =
-            expected.iter().map(|id| if id.starts_with('q') { (*id).into() } else { format!("{run}/{id}") }).collect();
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|id| if id.starts_with('q') { (*id).into() } else { format!("{run}/{id}") })
+            .collect();
         assert_eq!(keys(&log.replace("- [ ] ", "- [x] ")), expected, "{log}");
     }
 
@@ -198,7 +211,10 @@ mod tests {
             // Nor can it move or hide a box that is really there.
             assert_eq!(keys(&log.replace("- [ ] ", "- [x] ")), honest, "{text:?}\n{log}");
             for line in log.lines().filter(|line| line.contains("[x]") || line.contains("[X]")) {
-                assert!(!line.trim_start().starts_with("- [x]") && !line.trim_start().starts_with("* [X]"), "{line}");
+                assert!(
+                    !line.trim_start().starts_with("- [x]") && !line.trim_start().starts_with("* [X]"),
+                    "{line}"
+                );
             }
         }
     }

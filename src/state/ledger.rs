@@ -55,15 +55,21 @@ impl Ledger {
         self.agents.get(agent).cloned().unwrap_or_default()
     }
 
-    /// Reads the ledger; a missing one is empty.
+    /// Reads the ledger; a missing one is empty. One that makes no sense begins anew: fewer active days forget less, never
+    /// more.
     ///
     /// # Errors
     /// When it cannot be read, or is of a newer format.
     pub fn read(state_dir: &Path) -> Result<Self, StateError> {
         let path = Self::path(state_dir);
         let Some(bytes) = read_if_there(&path)? else { return Ok(Self::default()) };
-        let ledger: Self = serde_json::from_slice(&bytes)
-            .map_err(|error| StateError::Malformed { path: path.clone(), detail: error.to_string() })?;
+        let ledger: Self = match serde_json::from_slice(&bytes) {
+            Ok(ledger) => ledger,
+            Err(error) => {
+                tracing::warn!("{}: {error}: the count of active days begins anew", path.display());
+                return Ok(Self::default());
+            }
+        };
         if ledger.format != 1 {
             let detail = format!("format {} is newer than this program", ledger.format);
             return Err(StateError::Malformed { path, detail });
@@ -71,16 +77,22 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Writes the ledger whole, if it differs from what is there.
+    /// Writes the ledger whole, if it differs from what is there. A damaged one is kept beside it, as
+    /// `active-days.json.damaged`.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, state_dir: &Path) -> Result<(), StateError> {
+        let path = Self::path(state_dir);
         let bytes = serde_json::to_vec_pretty(self).expect("a ledger is plain data");
-        if read_if_there(&Self::path(state_dir))?.as_deref() == Some(&bytes) {
+        let there = read_if_there(&path)?;
+        if there.as_deref() == Some(&bytes) {
             return Ok(());
         }
-        write_atomically(&Self::path(state_dir), &bytes)
+        if let Some(damaged) = there.filter(|there| serde_json::from_slice::<Self>(there).is_err()) {
+            write_atomically(&path.with_extension("json.damaged"), &damaged)?;
+        }
+        write_atomically(&path, &bytes)
     }
 
     fn path(state_dir: &Path) -> PathBuf {
@@ -103,6 +115,20 @@ mod tests {
         assert_eq!(days.active_between(day(2), day(9)), 2);
         assert_eq!(days.active_between(day(2), day(8)), 1);
         assert_eq!(days.active_between(day(9), day(2)), 0);
+    }
+
+    #[test]
+    fn a_damaged_ledger_is_kept_beside_the_new_one_and_a_newer_one_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for text in ["", "{\"format\":1,\"ag", "[]"] {
+            std::fs::write(Ledger::path(dir.path()), text).unwrap();
+            let ledger = Ledger::read(dir.path()).unwrap();
+            assert_eq!(ledger, Ledger::default());
+            ledger.write(dir.path()).unwrap();
+            assert_eq!(std::fs::read_to_string(dir.path().join("active-days.json.damaged")).unwrap(), text);
+        }
+        std::fs::write(Ledger::path(dir.path()), "{\"format\":2}").unwrap();
+        assert!(matches!(Ledger::read(dir.path()), Err(StateError::Malformed { .. })));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use dreamer::plan::apply::{Step, apply_until};
 use dreamer::providers::Reasoner;
 use dreamer::state::lock::Lock;
 
-use crate::home::{DRY, Home, State, at, copy, digests, eventful};
+use crate::home::{DRY, FULL, Home, State, at, copy, digests, eventful};
 
 /// A home whose eventful night was planned and not applied, and a copy to go back to.
 async fn planned() -> (Home, String) {
@@ -200,17 +200,85 @@ async fn what_cannot_be_read_or_written_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_night_that_cannot_write_its_log_is_finished_by_the_next() {
+async fn a_night_that_cannot_write_its_log_or_move_an_episode_is_done_and_says_what_failed() {
     let (home, run) = planned().await;
     let clean = after_a_clean_run(&home, &run).await;
-    let folder = home.config.dream_log_dir();
-    std::fs::rename(&folder, home.outside("logs")).unwrap();
-    std::fs::write(&folder, "not a folder").unwrap();
-    let error = home.apply(&run, at(2, 20)).await.unwrap_err();
-    let told = dreamer::error::chain(&error);
-    assert!(told.contains(folder.to_str().unwrap()), "{told}");
-    std::fs::remove_file(&folder).unwrap();
-    std::fs::rename(home.outside("logs"), &folder).unwrap();
+    let folders = [home.config.dream_log_dir(), home.config.archive_dir()];
+    let aside = |folder: &Path| home.outside(folder.file_name().unwrap().to_str().unwrap());
+    for folder in &folders {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::rename(folder, aside(folder)).unwrap();
+        std::fs::write(folder, "not a folder").unwrap();
+    }
+    let report = home.apply(&run, at(2, 20)).await.unwrap();
+    let told = report.failure.clone().unwrap();
+    assert!(folders.iter().all(|folder| told.contains(folder.to_str().unwrap())), "{told}");
+    let log = std::fs::read_to_string(report.dream_log.unwrap()).unwrap();
+    assert!(log.contains("Something failed") && log.contains(&run), "{log}");
+    assert_eq!(home.run(&run).phase().unwrap(), Phase::Finished);
+    for folder in &folders {
+        std::fs::remove_file(folder).unwrap();
+        std::fs::rename(aside(folder), folder).unwrap();
+    }
     home.night(at(2, 22)).await;
-    home.state().await.assert_same(&clean, "one more night");
+    let state = home.state().await;
+    assert_eq!((state.live, state.archived, state.traces), (clean.live, clean.archived, clean.traces));
+    assert_eq!(state.episodes, clean.episodes);
+}
+
+/// Breaks a file of a run that was being applied.
+fn spoil(home: &Home, run: &str, file: &str, bytes: &str) {
+    home.run(run).enter(Phase::Applying, at(2, 20)).unwrap();
+    std::fs::write(home.run(run).folder.join(file), bytes).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_files_make_no_sense_is_parked_and_the_night_goes_on() {
+    let (home, run) = planned().await;
+    for (file, bytes) in
+        [("state.json", "{\"phase\":\"appl"), ("state.json", ""), ("plan.json", "{}"), ("plan.json", "no")]
+    {
+        // Half of it is written: traces of rows that were not inserted, copies of rows that did not leave.
+        apply_until(&home.plan(&run), &home.store().await, &home.config, Step::Raw).await.unwrap();
+        spoil(&home, &run, file, bytes);
+        let report = home.night(at(2, 22)).await;
+        let told = report.warnings.join("\n");
+        assert!(told.contains(&run) && told.contains("is parked"), "{file} {bytes}: {told}");
+        assert_eq!(home.run(&run).phase().unwrap(), Phase::Parked);
+        let live = home.texts().await;
+        assert_eq!(
+            (live.len(), live.iter().filter(|text| text.contains("Clara")).count()),
+            (5, 1),
+            "{live:?}"
+        );
+        let next = home.night(at(3, 22)).await;
+        assert!(next.failure.is_none(), "{next:?}");
+        go_back(&home);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_fails_twice_is_parked_and_one_that_was_edited_is_not_carried_out() {
+    let (home, run) = planned().await;
+    let path = home.run(&run).folder.join("plan.json");
+    let plan = std::fs::read_to_string(&path).unwrap();
+    let edited = plan.replacen("\"importance\":0.", "\"importance\":7.", 1);
+    assert_ne!(edited, plan);
+    std::fs::write(&path, edited).unwrap();
+    let refused = home.apply(&run, at(2, 20)).await.unwrap_err().to_string();
+    assert!(refused.contains("not what was written") && refused.contains("plan.json"), "{refused}");
+    go_back(&home);
+
+    // A vector of another length fails each time it is tried.
+    let mut broken = home.plan(&run);
+    broken.inserts[0].vector.pop();
+    home.run(&run).store_plan(&broken, Phase::Applying).unwrap();
+    let first = home.try_night(FULL, Reasoner::Extractive, at(2, 21)).await.unwrap_err().to_string();
+    assert!(first.contains("vector"), "{first}");
+    let report = home.night(at(2, 22)).await;
+    let told = report.warnings.join("\n");
+    assert!(told.contains("could not be finished") && told.contains("is parked"), "{told}");
+    assert_eq!(home.run(&run).phase().unwrap(), Phase::Parked);
+    let live = home.texts().await;
+    assert_eq!((live.len(), live.iter().filter(|text| text.contains("Clara")).count()), (5, 1), "{live:?}");
 }

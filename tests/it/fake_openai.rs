@@ -49,6 +49,7 @@ pub struct FakeOpenAi {
     chat_script: VecDeque<Reply>,
     embeddings_script: VecDeque<Reply>,
     every: Option<(usize, Vec<Reply>)>,
+    delay: Duration,
 }
 
 /// A running server. It ends when this is dropped.
@@ -75,6 +76,7 @@ impl FakeOpenAi {
             chat_script: VecDeque::new(),
             embeddings_script: VecDeque::new(),
             every: None,
+            delay: Duration::ZERO,
         }
     }
 
@@ -124,6 +126,13 @@ impl FakeOpenAi {
     #[must_use]
     pub fn every(mut self, n: usize, failures: impl IntoIterator<Item = Reply>) -> Self {
         self.every = Some((n, failures.into_iter().collect()));
+        self
+    }
+
+    /// Takes this long for every regular answer.
+    #[must_use]
+    pub fn slow(mut self, delay: Duration) -> Self {
+        self.delay = delay;
         self
     }
 
@@ -205,7 +214,9 @@ impl Respond for Desk {
             return error(400, &format!("Unsupported parameter: '{parameter}'"));
         }
         let scripted = self.scripted(is_chat);
-        if is_chat { self.chat(&body, scripted) } else { self.embeddings(&body, scripted) }
+        let delayed = scripted.is_none() && !self.fake.delay.is_zero();
+        let answer = if is_chat { self.chat(&body, scripted) } else { self.embeddings(&body, scripted) };
+        if delayed { answer.set_delay(self.fake.delay) } else { answer }
     }
 }
 

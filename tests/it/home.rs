@@ -200,7 +200,7 @@ impl Home {
     pub async fn try_night(
         &self,
         options: Options,
-        reasoner: Reasoner,
+        reasoner: Reasoner<'static>,
         now: DateTime<Utc>,
     ) -> Result<DreamReport, Error> {
         let limits = Limits::new(self.config.max_calls, self.config.max_minutes, 4, Instant::now());

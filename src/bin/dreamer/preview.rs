@@ -25,7 +25,10 @@ pub(crate) async fn before_the_first_night(layers: &Layers) -> Result<u8, Failur
         _ => return Ok(0),
     }
     match preview::preview(&config, Utc::now()).await {
-        Ok(preview) => print(&format!("\nThe first night (`dreamer preview` tells it again):\n{}", show(&preview, &config))),
+        Ok(preview) => print(&format!(
+            "\nThe first night (`dreamer preview` tells it again):\n{}",
+            show(&preview, &config)
+        )),
         Err(error) => {
             tracing::warn!("no preview of the first night: could not {}", dreamer::error::chain(&error));
             Ok(())

@@ -97,7 +97,13 @@ fn listed(queues: &Queues, json: bool) -> String {
             let agent = output::shorten(&item.agent, 16);
             let used = 8 + output::width(&kind) + output::width(&standing) + output::width(&agent) + 8;
             let room = output::columns().saturating_sub(used).max(30);
-            vec![short_id(&item.id).to_owned(), kind, standing, agent, output::shorten(&item.texts.join(" / "), room)]
+            vec![
+                short_id(&item.id).to_owned(),
+                kind,
+                standing,
+                agent,
+                output::shorten(&item.texts.join(" / "), room),
+            ]
         })
         .collect();
     output::table(&rows)

@@ -156,7 +156,8 @@ impl Building<'_> {
     fn pair_entry(&mut self, pair: &UnreadablePair) -> Retry {
         let (one, other) = (self.claim(pair.new), self.claim(pair.old));
         let place = format!("{} / {}", one.id, other.id);
-        let mut entry = self.entry(pair.about.clone(), one.partition.agent.clone(), place, pair.nights, &pair.why);
+        let mut entry =
+            self.entry(pair.about.clone(), one.partition.agent.clone(), place, pair.nights, &pair.why);
         if pair.nights >= retry::NIGHTS {
             let why = "the judge's reply could not be read on three nights";
             let item = self.pair_item("unreadable", pair.new, pair.old, why);
@@ -170,7 +171,8 @@ impl Building<'_> {
         let why = "the model's reply could not be read on three nights";
         let sources = vec![source_of(chunk)];
         let weight = if said_by_the_user(&sources) { SAID_BY_THE_USER } else { 0.0 };
-        let item = ReviewItem { sources, weight, ..self.item("unreadable", &chunk.agent, &[&chunk.text], why) };
+        let item =
+            ReviewItem { sources, weight, ..self.item("unreadable", &chunk.agent, &[&chunk.text], why) };
         self.plan.review.push(item);
     }
 
@@ -186,7 +188,8 @@ impl Building<'_> {
             About::Pair(first, second) => {
                 let pair = JudgedPair::of(first, second);
                 let is_gone = !remembered.contains(first) || !remembered.contains(second);
-                let ours = only.is_none_or(|agent| *agent == entry.agent) && !self.found.rem.claims.is_empty();
+                let ours =
+                    only.is_none_or(|agent| *agent == entry.agent) && !self.found.rem.claims.is_empty();
                 judged.contains(&pair) || (is_gone && ours)
             }
         };

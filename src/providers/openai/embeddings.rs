@@ -76,6 +76,10 @@ impl Embedder for OpenAiEmbedder {
         self.remote.endpoint.model()
     }
 
+    fn texts_a_request(&self) -> usize {
+        self.remote.texts_a_request()
+    }
+
     async fn embed(&self, texts: &[Outbound]) -> Result<Vec<Vec<f32>>, ProviderError> {
         self.remote.embed(texts).await
     }

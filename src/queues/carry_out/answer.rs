@@ -9,8 +9,8 @@ use crate::nrem::draft::steers_the_agent;
 use crate::plan::{ReviewItem, id_of_new, id_of_successor};
 use crate::queues::decisions::Answer;
 use crate::queues::review;
-use crate::report::Joined;
 use crate::rem::conflict::Relation;
+use crate::report::Joined;
 use crate::state::journal::Fate;
 use crate::store::{Inherit, NewRow, Query};
 
@@ -154,14 +154,17 @@ impl<'a> Work<'a> {
         let text = night.privacy.to_store(item.texts.first().map_or("", String::as_str));
         if text.trim().is_empty() || steers_the_agent(&text) {
             review::record(&mut self.carried.plan, item, Fate::RawOnly, night, self.journal);
-            return Ok(Outcome::Moot("it is empty or would instruct the agent; its chunks stay raw text".into()));
+            return Ok(Outcome::Moot(
+                "it is empty or would instruct the agent; its chunks stay raw text".into(),
+            ));
         }
         let vector = self.vectors.get(&text).cloned().unwrap_or_default();
         let partition = Partition::of_agent(&item.agent);
         let query = Query { vector: vector.clone(), partition: partition.clone(), exclude: None };
         let duplicate = Similarity(night.thresholds.duplicate);
         let near = night.store.neighbours(&[query], duplicate, 8, &night.config.agent).await?;
-        let said_on = item.sources.iter().map(|s| s.said_at.with_timezone(&night.config.timezone).date_naive()).max();
+        let said_on =
+            item.sources.iter().map(|s| s.said_at.with_timezone(&night.config.timezone).date_naive()).max();
         let known = self.known;
         let same = |id: &String| {
             let row = known.rows.get(id)?;

@@ -67,7 +67,8 @@ impl<'a> Work<'a> {
         // Not settled as the same again: the person wants both.
         let successor = archived.successor.as_ref().and_then(|id| self.known.rows.get(id));
         self.carried.plan.judged.extend(
-            successor.map(|kept| JudgedPair::of(&text_digest(&kept.text), &text_digest(&archived.memory.text))),
+            successor
+                .map(|kept| JudgedPair::of(&text_digest(&kept.text), &text_digest(&archived.memory.text))),
         );
         Outcome::Done(format!("“{}” is back", archived.memory.text))
     }
@@ -76,12 +77,15 @@ impl<'a> Work<'a> {
     fn unmerge(&mut self, run: &str, memory: &str) -> Outcome {
         let parts: Vec<&Archived> = parts(run, memory, self.known).collect();
         let Some(merged) = self.known.rows.get(memory) else {
-            return Outcome::Moot("it is no longer among the living, so there is nothing to take apart".into());
+            return Outcome::Moot(
+                "it is no longer among the living, so there is nothing to take apart".into(),
+            );
         };
         if parts.is_empty() {
             return Outcome::Moot("what that run merged into it is no longer in the archive".into());
         }
-        let Some(trace) = self.known.traces.get(memory).filter(|trace| trace.digest == text_digest(&merged.text))
+        let Some(trace) =
+            self.known.traces.get(memory).filter(|trace| trace.digest == text_digest(&merged.text))
         else {
             return Outcome::Moot("it was edited since".into());
         };
@@ -90,7 +94,9 @@ impl<'a> Work<'a> {
         }
         let mut problems = parts.iter().filter_map(|part| {
             let lives = self.known.rows.contains_key(&part.memory.id);
-            lives.then(|| Outcome::Moot("a part of it is among the living already".into())).or_else(|| self.unusable(part))
+            lives
+                .then(|| Outcome::Moot("a part of it is among the living already".into()))
+                .or_else(|| self.unusable(part))
         });
         if let Some(problem) = problems.next() {
             return problem;
@@ -143,7 +149,8 @@ impl<'a> Work<'a> {
         let Some(vector) = self.archived_vectors.get(&id).cloned() else { return };
         let (today, run) = (self.night.today, self.night.run.as_str());
         let old = self.known.traces.get(&id).cloned();
-        let old = old.unwrap_or_else(|| Trace::of_row(&archived.memory, today, self.night.embedder.model(), run));
+        let old =
+            old.unwrap_or_else(|| Trace::of_row(&archived.memory, today, self.night.embedder.model(), run));
         let base = match worth {
             Worth::AsItLeft => archived.memory.importance,
             Worth::AsBeforeFading => old.base.max(archived.memory.importance),

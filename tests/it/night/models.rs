@@ -24,7 +24,7 @@ pub(super) async fn embed(embedder: &dyn Embedder, text: &str) -> Vec<f32> {
     embedder.embed(&[text]).await.unwrap().remove(0)
 }
 
-pub(super) fn models(embedder: Box<dyn Embedder>, reasoner: Reasoner) -> Models {
+pub(super) fn models(embedder: Box<dyn Embedder>, reasoner: Reasoner<'static>) -> Models {
     Models { embedder, reasoner, budget: Budget::new(Limits::new(200, 60, 4, Instant::now())) }
 }
 
@@ -201,7 +201,7 @@ impl LanguageModel for Shared {
     }
 }
 
-pub(super) fn reasoner(replay: &Arc<Replay>) -> Reasoner {
+pub(super) fn reasoner(replay: &Arc<Replay>) -> Reasoner<'static> {
     Reasoner::Model(Box::new(Shared(replay.clone())))
 }
 

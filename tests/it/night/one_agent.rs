@@ -44,7 +44,9 @@ async fn only_the_one_agents_rows_traces_days_and_episodes_change() {
     assert_eq!(night.files("episodes").into_iter().collect::<Vec<_>>(), ["2026-03-10-main.md"]);
 
     // The other one's night is whole afterwards.
-    let report = night.dream(&scripted(&Script::new().remember("Lisbon", "The user moved to Lisbon in March.").model())).await;
+    let report = night
+        .dream(&scripted(&Script::new().remember("Lisbon", "The user moved to Lisbon in March.").model()))
+        .await;
     assert_eq!(report.created.len(), 1, "{report:?}");
 }
 
@@ -56,10 +58,14 @@ async fn the_report_and_a_dry_run_count_the_one_agent_alone() {
     let model = || Script::new().remember("Lisbon", "The user moved to Lisbon in March.").model();
     let dry = dreamer::dream::Options { dry_run: true, ..FULL };
     let planned =
-        dreamer::dream::dream_with(&config, dry, &scripted(&model()), night.now, std::time::Instant::now()).await.unwrap();
+        dreamer::dream::dream_with(&config, dry, &scripted(&model()), night.now, std::time::Instant::now())
+            .await
+            .unwrap();
     assert_eq!(planned.live, (2, 2));
     // `apply` needs not be told the agent again.
-    let done = dreamer::dream::apply(&night.config(), &planned.run, night.now, std::time::Instant::now()).await.unwrap();
+    let done = dreamer::dream::apply(&night.config(), &planned.run, night.now, std::time::Instant::now())
+        .await
+        .unwrap();
     assert_eq!(done.live, (2, 2));
     assert_eq!(night.memories().await.len(), 4);
 }

@@ -24,7 +24,8 @@ fn everything(night: &Night) -> BTreeMap<PathBuf, (Option<SystemTime>, Vec<u8>)>
         .map(Result::unwrap)
         .map(|entry| {
             let changed = entry.metadata().unwrap().modified().ok();
-            let bytes = if entry.file_type().is_file() { std::fs::read(entry.path()).unwrap() } else { vec![] };
+            let bytes =
+                if entry.file_type().is_file() { std::fs::read(entry.path()).unwrap() } else { vec![] };
             (entry.into_path(), (changed, bytes))
         })
         .collect()
@@ -33,7 +34,9 @@ fn everything(night: &Night) -> BTreeMap<PathBuf, (Option<SystemTime>, Vec<u8>)>
 #[tokio::test(flavor = "multi_thread")]
 async fn it_changes_nothing_and_says_how_things_are() {
     let mut night = Night::new().await;
-    for (agent, text) in [(AGENT, "The user likes tea."), (AGENT, "The user likes tea."), ("other", "Carol lives in Lisbon.")] {
+    for (agent, text) in
+        [(AGENT, "The user likes tea."), (AGENT, "The user likes tea."), ("other", "Carol lives in Lisbon.")]
+    {
         night.known_of(agent, text, "2026-01-05").await;
     }
     night.insert(AGENT, "A vector of length 2.", "2026-02-05", vec![2.0; 1024]).await;
@@ -44,7 +47,10 @@ async fn it_changes_nothing_and_says_how_things_are() {
     assert_eq!(everything(&night), before);
 
     let material = &first.material;
-    assert_eq!((material.episodes, material.days, material.chunks_new, material.chunks_evidence), (2, 2, 3, 2));
+    assert_eq!(
+        (material.episodes, material.days, material.chunks_new, material.chunks_evidence),
+        (2, 2, 3, 2)
+    );
     assert_eq!((material.rows_tonight, material.chunks_held_back), (4, 0));
     let table = &first.table;
     assert_eq!((table.rows, table.duplicates, table.never_traced, table.agents["other"]), (4, 1, 4, 1));
@@ -55,7 +61,9 @@ async fn it_changes_nothing_and_says_how_things_are() {
     assert!(first.last_run.is_none());
     assert_eq!((first.cost.calls, first.cost.tokens), (0, 0), "without models a night costs nothing");
     let told = show(&first, &night.config());
-    for words in ["2 of 2 days", "attention  1 memories say exactly", "none has finished yet", "now, until 05:00"] {
+    for words in
+        ["2 of 2 days", "attention  1 memories say exactly", "none has finished yet", "now, until 05:00"]
+    {
         assert!(told.contains(words), "{words}\n{told}");
     }
 
@@ -65,7 +73,10 @@ async fn it_changes_nothing_and_says_how_things_are() {
     let before = everything(&night);
     let second = preview(&night.config(), night.now).await.unwrap();
     assert_eq!(everything(&night), before);
-    assert_eq!((second.material.chunks_new, second.material.chunks_held_back, second.waiting.retry), (0, 1, 1));
+    assert_eq!(
+        (second.material.chunks_new, second.material.chunks_held_back, second.waiting.retry),
+        (0, 1, 1)
+    );
     assert_eq!((second.table.archive.reasons["duplicate"], second.table.never_traced), (1, 0));
     assert_eq!(second.last_run.unwrap().status.as_deref(), Some("done"));
 
@@ -143,7 +154,9 @@ async fn a_night_costs_at_most_what_the_preview_said_whatever_the_model_says() {
         let (url, key) = (server.base_url(), || Some(String::from("sk-fake").into()));
         let models = Models {
             embedder: Box::new(OpenAiEmbedder::new(&url, key(), "scripted", None, budget.clone()).unwrap()),
-            reasoner: Reasoner::Model(Box::new(OpenAiChat::new(&url, key(), "fake-chat", budget.clone()).unwrap())),
+            reasoner: Reasoner::Model(Box::new(
+                OpenAiChat::new(&url, key(), "fake-chat", budget.clone()).unwrap(),
+            )),
             budget,
         };
         let report = night.dream(&models).await;
@@ -152,7 +165,10 @@ async fn a_night_costs_at_most_what_the_preview_said_whatever_the_model_says() {
         assert!(cost.input_tokens + cost.output_tokens <= said.tokens, "{cost:?}, said {said:?}");
         if obeys {
             // And it is no wild guess: the usual number of calls is within sight.
-            assert!(said.chat_calls_usual <= 4 * u64::from(cost.calls).max(1) + 40, "{cost:?}, said {said:?}");
+            assert!(
+                said.chat_calls_usual <= 4 * u64::from(cost.calls).max(1) + 40,
+                "{cost:?}, said {said:?}"
+            );
         }
     }
 }
@@ -165,7 +181,8 @@ async fn the_limits_cap_what_is_said() {
         .set("DREAMER_MAX_CALLS", "3")
         .set("DREAMER_MAX_TOKENS", "5000");
     Store::create(&night.config().lancedb_uri, 64).await.unwrap();
-    let messages: Vec<String> = (0..30).map(|n| format!("I saw bird number {n} near bridge {}.", n * 7)).collect();
+    let messages: Vec<String> =
+        (0..30).map(|n| format!("I saw bird number {n} near bridge {}.", n * 7)).collect();
     let messages: Vec<(&str, &str)> = messages.iter().map(|text| ("user", text.as_str())).collect();
     night.session("2026-03-09", &messages);
     let cost = preview(&night.config(), night.now).await.unwrap().cost;
@@ -196,7 +213,10 @@ async fn the_command_prints_it_and_setup_shows_it_before_the_first_night() {
     assert_eq!(run(&["--agent", "nobody"]).0, Some(2));
     assert!(run(&["preview"]).1.contains("memories   1: main 1"));
     let (code, told) = run(&["setup"]);
-    assert!(code == Some(0) && told.contains("The first night") && told.contains("memories   1: main 1"), "{told}");
+    assert!(
+        code == Some(0) && told.contains("The first night") && told.contains("memories   1: main 1"),
+        "{told}"
+    );
     // After a night there is nothing first about the next one.
     assert_eq!(run(&[]).0, Some(0));
     assert!(!run(&["setup"]).1.contains("The first night"));

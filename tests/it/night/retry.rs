@@ -20,7 +20,10 @@ const FACTS: [(&str, &str); 6] = [
 
 fn remembering(mut script: Script) -> Script {
     for (words, said) in FACTS {
-        script = script.remember(words, &said.replace("My ", "The user's ").replace("I am", "The user is").replace("I ", "The user "));
+        script = script.remember(
+            words,
+            &said.replace("My ", "The user's ").replace("I am", "The user is").replace("I ", "The user "),
+        );
     }
     script
 }
@@ -132,7 +135,13 @@ async fn with_a_poison_pair() -> Night {
 }
 
 fn judge() -> Script {
-    Script::new().remember("allergic", NEW).judge("allergic", "very much", "state_change", ("The user", "The user"), MERGED)
+    Script::new().remember("allergic", NEW).judge(
+        "allergic",
+        "very much",
+        "state_change",
+        ("The user", "The user"),
+        MERGED,
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,9 +19,13 @@ const NEW: &str = "The user is allergic to cats now.";
 const MERGED: &str = "The user used to like cats and is allergic to cats since 2026-03-10.";
 
 fn unsure(text: &str) -> Script {
-    Script::new()
-        .remember("allergic", NEW)
-        .judge("allergic", "likes cats", "pending_review", ("The user", "The user"), text)
+    Script::new().remember("allergic", NEW).judge(
+        "allergic",
+        "likes cats",
+        "pending_review",
+        ("The user", "The user"),
+        text,
+    )
 }
 
 /// A home in which somebody was asked how the cats and the allergy relate.
@@ -54,7 +58,9 @@ async fn an_approved_merge_is_done_by_the_next_run_and_only_once() {
     let archive = night.archive().await;
     let merged = night.memories().await.remove(0);
     assert_eq!(archive.len(), 2);
-    assert!(archive.iter().all(|a| a.successor.as_ref() == Some(&merged.id) && a.reason == Departure::Superseded));
+    assert!(
+        archive.iter().all(|a| a.successor.as_ref() == Some(&merged.id) && a.reason == Departure::Superseded)
+    );
     let trace = night.trace(&merged.id).await;
     assert_eq!(trace.merged_from.len(), 2);
     assert!(!trace.sources.is_empty());
@@ -71,7 +77,11 @@ async fn an_approved_merge_is_done_by_the_next_run_and_only_once() {
 async fn the_answers_to_a_conflict_are_merge_duplicate_and_keep() {
     let (night, id) = asked("").await;
     let config = night.config();
-    for (say, allowed) in [(Say::Approve(None), false), (Say::Approve(Some(Answer::Merge)), false), (Say::Approve(Some(Answer::Store)), false)] {
+    for (say, allowed) in [
+        (Say::Approve(None), false),
+        (Say::Approve(Some(Answer::Merge)), false),
+        (Say::Approve(Some(Answer::Store)), false),
+    ] {
         let told = review::decide(&config, &id, say, night.now);
         assert_eq!(told.is_ok(), allowed);
         let error = told.unwrap_err();
@@ -89,7 +99,10 @@ async fn the_answers_to_a_conflict_are_merge_duplicate_and_keep() {
     night.dream(&scripted(&unsure(MERGED).model())).await;
     let model = unsure(MERGED).model();
     night.next().dream(&scripted(&model)).await;
-    assert_eq!((night.texts().await, prompts(&model, "verdicts").len()), (vec![NEW.to_owned(), OLD.to_owned()], 0));
+    assert_eq!(
+        (night.texts().await, prompts(&model, "verdicts").len()),
+        (vec![NEW.to_owned(), OLD.to_owned()], 0)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,13 +112,23 @@ async fn a_persons_word_overrules_the_veto_and_show_says_what_it_was() {
     night.known("The user has 3 cats.", "2026-01-05").await;
     night.session("2026-03-10", &[("user", "Bad news: I am allergic to cats now.")]);
     let script = || {
-        Script::new().remember("allergic", NEW).judge("allergic", "3 cats", "pending_review", ("The user", "The user"), lossy)
+        Script::new().remember("allergic", NEW).judge(
+            "allergic",
+            "3 cats",
+            "pending_review",
+            ("The user", "The user"),
+            lossy,
+        )
     };
     night.dream(&scripted(&script().model())).await;
     let item = review::read(&night.config().queues_dir()).unwrap().into_values().next().unwrap();
     assert!(item.veto.as_ref().is_some_and(|veto| veto.contains('3')), "{item:?}");
     let shown = dreamer(&night, &["review", "show", &item.id[..8]]);
-    assert!(text(&shown.stdout).contains("veto") && text(&shown.stdout).contains(lossy), "{}", text(&shown.stdout));
+    assert!(
+        text(&shown.stdout).contains("veto") && text(&shown.stdout).contains(lossy),
+        "{}",
+        text(&shown.stdout)
+    );
     decide(&night, &item.id, Say::Approve(None));
     night.next().dream(&scripted(&script().model())).await;
     assert_eq!(night.texts().await, [lossy]);
@@ -136,8 +159,12 @@ const DRAFTS: [(&str, &str, f64); 5] = [
 
 fn asking() -> Script {
     DRAFTS.iter().fold(Script::new(), |script, (words, said, importance)| {
-        let text = said.replace("My ", "The user's ").replace("I am", "The user is").replace("I ", "The user ");
-        script.remember_as(words, json!({ "text": text, "decision": "pending_review", "importance": importance }))
+        let text =
+            said.replace("My ", "The user's ").replace("I am", "The user is").replace("I ", "The user ");
+        script.remember_as(
+            words,
+            json!({ "text": text, "decision": "pending_review", "importance": importance }),
+        )
     })
 }
 
@@ -175,7 +202,8 @@ async fn three_questions_a_night_are_asked_and_the_others_compete_again() {
     let mut ended = vec![];
     for _ in 0..14 {
         let report = night.next().dream(&scripted(&asking().model())).await;
-        ended.extend(report.carried_out.iter().map(|told| (night.now.date_naive().to_string(), told.clone())));
+        ended
+            .extend(report.carried_out.iter().map(|told| (night.now.date_naive().to_string(), told.clone())));
     }
     let days: Vec<&str> = ended.iter().map(|(day, _)| day.as_str()).collect();
     assert_eq!(days, ["2026-03-25", "2026-03-26", "2026-03-26"], "{ended:?}");
@@ -249,7 +277,10 @@ async fn the_command_lists_shows_and_answers() {
     let id = items[0]["id"].as_str().unwrap();
     assert!(text(&dreamer(&night, &["review", "list"]).stdout).contains("peanuts"));
     let shown = text(&dreamer(&night, &["review", "show", &id[..8]]).stdout);
-    assert!(shown.contains("2026-03-10-1200.md:") && shown.contains("approve") && shown.contains("reject"), "{shown}");
+    assert!(
+        shown.contains("2026-03-10-1200.md:") && shown.contains("approve") && shown.contains("reject"),
+        "{shown}"
+    );
     for (args, code, told) in [
         (vec!["review", "approve", "ffffffff-0000"], 1, "no open one"),
         (vec!["review", "show", ""], 1, "no open one"),

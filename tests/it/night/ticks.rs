@@ -11,7 +11,13 @@ const NEW: &str = "The user is allergic to cats now.";
 const MERGED: &str = "The user used to like cats and is allergic to cats since 2026-03-10.";
 
 fn script(relation: &str) -> Script {
-    Script::new().remember("allergic", NEW).judge("allergic", "likes cats", relation, ("The user", "The user"), MERGED)
+    Script::new().remember("allergic", NEW).judge(
+        "allergic",
+        "likes cats",
+        relation,
+        ("The user", "The user"),
+        MERGED,
+    )
 }
 
 async fn first_night(relation: &str) -> (Night, DreamReport) {
@@ -30,11 +36,14 @@ fn log_of(report: &DreamReport) -> String {
 /// Ticks the boxes whose line holds these words; how many.
 fn tick(report: &DreamReport, words: &str) -> usize {
     let mut count = 0;
-    let lines = log_of(report).lines().map(|line| {
-        let wanted = line.starts_with("- [ ] ") && line.contains(words);
-        count += usize::from(wanted);
-        if wanted { line.replacen("[ ]", "[x]", 1) } else { line.to_owned() }
-    }).collect::<Vec<_>>();
+    let lines = log_of(report)
+        .lines()
+        .map(|line| {
+            let wanted = line.starts_with("- [ ] ") && line.contains(words);
+            count += usize::from(wanted);
+            if wanted { line.replacen("[ ]", "[x]", 1) } else { line.to_owned() }
+        })
+        .collect::<Vec<_>>();
     std::fs::write(report.dream_log.as_ref().unwrap(), lines.join("\n")).unwrap();
     count
 }
@@ -42,7 +51,11 @@ fn tick(report: &DreamReport, words: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticked_merge_is_done_once_and_told() {
     let (mut night, asked) = first_night("pending_review").await;
-    assert!(log_of(&asked).starts_with("# Dream log 2026-03-11 03:00\n\n## To confirm\n"), "{}", log_of(&asked));
+    assert!(
+        log_of(&asked).starts_with("# Dream log 2026-03-11 03:00\n\n## To confirm\n"),
+        "{}",
+        log_of(&asked)
+    );
     assert_eq!(tick(&asked, ":merge -->"), 1);
     let report = night.dream(&scripted(&script("pending_review").model())).await;
     assert_eq!(night.texts().await, [MERGED]);
@@ -88,7 +101,12 @@ async fn an_undone_merge_brings_its_originals_back_and_is_not_repeated() {
     for _ in 0..2 {
         let model = script("state_change").model();
         let report = night.next().dream(&scripted(&model)).await;
-        assert_eq!((prompts(&model, "verdicts").len(), report.carried_out.len()), (0, 0), "{:?}", report.carried_out);
+        assert_eq!(
+            (prompts(&model, "verdicts").len(), report.carried_out.len()),
+            (0, 0),
+            "{:?}",
+            report.carried_out
+        );
     }
     assert_eq!(night.texts().await, [NEW, OLD]);
 }
@@ -121,7 +139,8 @@ async fn a_tick_whose_memory_is_gone_or_changed_is_told_once() {
         let store = night.store().await;
         store.delete(&[(row.id.clone(), row.text.clone())]).await.unwrap();
         if edited {
-            let vector = super::models::embed(super::models::lexical().as_ref(), "The user hates cats.").await;
+            let vector =
+                super::models::embed(super::models::lexical().as_ref(), "The user hates cats.").await;
             let memory = dreamer::memory::Memory { text: "The user hates cats.".into(), ..row };
             let row = dreamer::store::NewRow {
                 memory,
@@ -132,7 +151,11 @@ async fn a_tick_whose_memory_is_gone_or_changed_is_told_once() {
             store.insert(&[row]).await.unwrap();
         }
         let report = night.dream(&scripted(&script("unrelated").model())).await;
-        assert!(report.carried_out.iter().any(|told| told.starts_with("not done: undo")), "{:?}", report.carried_out);
+        assert!(
+            report.carried_out.iter().any(|told| told.starts_with("not done: undo")),
+            "{:?}",
+            report.carried_out
+        );
         assert_eq!(night.texts().await.len(), usize::from(edited));
         let report = night.next().dream(&scripted(&script("unrelated").model())).await;
         assert!(report.carried_out.is_empty(), "{:?}", report.carried_out);

@@ -47,7 +47,9 @@ fn models(night: &Night, server: &Running) -> Models {
     let (url, key) = (server.base_url(), || Some(String::from("sk-fake").into()));
     Models {
         embedder: Box::new(OpenAiEmbedder::new(&url, key(), "fake-embed", None, budget.clone()).unwrap()),
-        reasoner: Reasoner::Model(Box::new(OpenAiChat::new(&url, key(), "fake-chat", budget.clone()).unwrap())),
+        reasoner: Reasoner::Model(Box::new(
+            OpenAiChat::new(&url, key(), "fake-chat", budget.clone()).unwrap(),
+        )),
         budget,
     }
 }
@@ -63,7 +65,10 @@ async fn the_oldest_come_first_and_what_is_left_is_first_in_line() {
         .set("DREAMER_MAX_TOKENS", "12000");
     Store::create(&night.config().lancedb_uri, 64).await.unwrap();
     for (day, word) in DAYS.iter().zip(WORDS) {
-        let long = format!("{word} is what I thought about today, {}", format!("and about {word} again ").repeat(90));
+        let long = format!(
+            "{word} is what I thought about today, {}",
+            format!("and about {word} again ").repeat(90)
+        );
         night.session(day, &[("user", &long)]);
     }
     let mut held_back = 0;
@@ -76,7 +81,11 @@ async fn the_oldest_come_first_and_what_is_left_is_first_in_line() {
             break;
         }
         held_back += left;
-        assert!(report.limit.as_ref().is_some_and(|why| why.contains("DREAMER_MAX_TOKENS")), "{:?}", report.limit);
+        assert!(
+            report.limit.as_ref().is_some_and(|why| why.contains("DREAMER_MAX_TOKENS")),
+            "{:?}",
+            report.limit
+        );
         assert!(report.failure.is_none(), "a limit is no failure");
         assert!(!report.created.is_empty(), "every night gets on: {report:?}");
         assert!(nights < 7, "it never ends");
@@ -88,5 +97,8 @@ async fn the_oldest_come_first_and_what_is_left_is_first_in_line() {
     assert_eq!(asked, sorted, "the oldest day first, over all nights");
     let days: std::collections::BTreeSet<String> = asked.into_iter().collect();
     assert_eq!(days.len(), DAYS.len());
-    assert_eq!(night.texts().await.len(), night.texts().await.into_iter().collect::<std::collections::BTreeSet<_>>().len());
+    assert_eq!(
+        night.texts().await.len(),
+        night.texts().await.into_iter().collect::<std::collections::BTreeSet<_>>().len()
+    );
 }
