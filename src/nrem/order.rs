@@ -17,10 +17,15 @@ use crate::providers::{Reasoner, estimate_tokens};
 pub const TOO_MANY: &str =
     "take up everything: DREAMER_MAX_TOKENS is too little for it; the newest waits for the next night";
 
-/// Tokens that distilling a chunk may cost besides its words: its frame in the prompt and its share of the reply.
-const ASIDE: u64 = 160;
-/// Tokens that distilling one cluster may cost, frame and reply included.
-const A_CLUSTER: u64 = 1_000;
+/// Tokens that distilling a chunk may cost besides its words: its frame in the prompt, and two memories in the reply. A
+/// request is sent only if its longest reply is paid for, so the longest counts here, too.
+const ASIDE: u64 = 160 + 2 * 350;
+/// Tokens of a call besides its material: the standing instructions, the schema and the rest of the reply.
+const A_CALL: u64 = 2_500;
+/// Tokens of material in one call.
+const MATERIAL: u64 = 3_000;
+/// Tokens that distilling one cluster may cost at most, its share of a call included.
+const A_CLUSTER: u64 = 3_500;
 
 /// The day of the oldest episode a cluster rests on.
 pub fn day(cluster: &Cluster) -> NaiveDate {
@@ -63,12 +68,15 @@ fn split(
     (embeds, distils): (bool, bool),
 ) -> (Vec<&Chunk>, Vec<&Chunk>) {
     chunks.sort_by_key(|chunk| day_of(chunk));
-    let (mut embedding, mut distilling) = (0, 0);
+    let (mut embedding, mut material, mut asides) = (0, 0, 0);
     let mut fits = |chunk: &&Chunk| {
         let own = estimate_tokens(&chunk.text) as u64;
         let before = chunk.reply_to.as_deref().map_or(0, |text| estimate_tokens(text) as u64);
         embedding += if embeds { own } else { 0 };
-        distilling += if distils { own + before + ASIDE } else { 0 };
+        material += own + before;
+        asides += ASIDE;
+        let calls = 1 + material / MATERIAL;
+        let distilling = if distils { material + asides + calls * A_CALL } else { 0 };
         // A tenth is left for what is made of them: the drafts' vectors and the judge.
         embedding + distilling.min(max_new * A_CLUSTER) <= most / 10 * 9
     };
@@ -128,7 +136,7 @@ mod tests {
             taken.into_iter().map(day_of).map(|day| day.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(days(10, (true, true)), ["2026-03-08"]);
-        assert_eq!(days(1_800, (true, true)), ["2026-03-08", "2026-03-09"]);
+        assert_eq!(days(6_500, (true, true)), ["2026-03-08", "2026-03-09"]);
         assert_eq!(days(100_000, (true, true)).len(), 3);
         assert_eq!(days(10, (false, false)).len(), 3, "what costs nothing is not limited");
     }

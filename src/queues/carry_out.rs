@@ -42,6 +42,10 @@ impl Carried {
         plan.inserts.extend(more.inserts);
         plan.unarchive.extend(more.unarchive);
         plan.traces.extend(more.traces);
+        // What a person decided about a pair needs no other try.
+        if let Some(retry) = &mut plan.retry {
+            retry.settle(&more.judged.iter().cloned().map(About::from).collect());
+        }
         plan.journal.extend(more.journal);
         plan.judged.extend(more.judged);
         plan.decided.extend(more.decided);

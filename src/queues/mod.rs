@@ -18,7 +18,7 @@ use crate::plan::{DreamPlan, ReviewItem};
 use crate::state::{StateError, read_if_there};
 use decisions::{Answer, Decisions, State, answers_to};
 use retry::RetryQueue;
-use ticks::{Box, Tick};
+use ticks::{Tick, TickBox};
 
 /// Something a person wants done.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,7 +100,7 @@ impl Queues {
             if self.decisions.is_closed(&key) {
                 continue;
             }
-            let wanted: BTreeSet<&Box> = ticks.iter().map(|tick| &tick.of).collect();
+            let wanted: BTreeSet<&TickBox> = ticks.iter().map(|tick| &tick.of).collect();
             let answers: Vec<&str> = wanted.iter().map(|of| answer_of(of).as_str()).collect();
             let log = ticks[0].log.clone();
             if wanted.len() > 1 {
@@ -111,8 +111,8 @@ impl Queues {
                 continue;
             }
             match &ticks[0].of {
-                Box::Review { item, answer } => self.tick(item, *answer, log),
-                Box::Undo { run, memory } => self.orders.push(Order {
+                TickBox::Review { item, answer } => self.tick(item, *answer, log),
+                TickBox::Undo { run, memory } => self.orders.push(Order {
                     key,
                     item: None,
                     undo: Some((run.clone(), memory.clone())),
@@ -140,10 +140,10 @@ impl Queues {
     }
 }
 
-fn answer_of(of: &Box) -> Answer {
+fn answer_of(of: &TickBox) -> Answer {
     match of {
-        Box::Review { answer, .. } => *answer,
-        Box::Undo { .. } => Answer::Undo,
+        TickBox::Review { answer, .. } => *answer,
+        TickBox::Undo { .. } => Answer::Undo,
     }
 }
 

@@ -17,7 +17,7 @@ pub const DAYS: u64 = 14;
 
 /// What a box is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Box {
+pub enum TickBox {
     /// An answer to a review item.
     Review {
         /// The item.
@@ -34,7 +34,7 @@ pub enum Box {
     },
 }
 
-impl Box {
+impl TickBox {
     /// What decisions about it are kept under.
     pub fn key(&self) -> String {
         match self {
@@ -54,12 +54,12 @@ impl Box {
 }
 
 /// Whether a box can be read back: its ids hold nothing that could end the marker. A gateway's ids are UUIDs.
-pub fn is_marked(of: &Box) -> bool {
+pub fn is_marked(of: &TickBox) -> bool {
     let plain =
         |id: &str| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     match of {
-        Box::Review { item, .. } => plain(item),
-        Box::Undo { run, memory } => plain(run) && plain(memory),
+        TickBox::Review { item, .. } => plain(item),
+        TickBox::Undo { run, memory } => plain(run) && plain(memory),
     }
 }
 
@@ -67,14 +67,14 @@ pub fn is_marked(of: &Box) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tick {
     /// The box.
-    pub of: Box,
+    pub of: TickBox,
     /// The name of the log it stands in.
     pub log: String,
 }
 
 /// The ticked boxes of a log. A marker that is not the whole end of a list item, or that was escaped because it stood in
 /// a memory, is no marker.
-pub fn ticked(text: &str) -> Vec<Box> {
+pub fn ticked(text: &str) -> Vec<TickBox> {
     static TICKED: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
             r"^\s{0,3}[-*+] \[[xX]\] [^\n]+ <!-- (review|undo):([0-9A-Za-z-]+):([0-9A-Za-z_-]+) -->\s*$",
@@ -85,8 +85,8 @@ pub fn ticked(text: &str) -> Vec<Box> {
         let found = TICKED.captures(line)?;
         let (first, second) = (found[2].to_owned(), found[3].to_owned());
         match &found[1] {
-            "review" => Some(Box::Review { item: first, answer: Answer::from_word(&second)? }),
-            _ => Some(Box::Undo { run: RunId::parse(&first)?.as_str().to_owned(), memory: second }),
+            "review" => Some(TickBox::Review { item: first, answer: Answer::from_word(&second)? }),
+            _ => Some(TickBox::Undo { run: RunId::parse(&first)?.as_str().to_owned(), memory: second }),
         }
     };
     text.lines().filter_map(read).collect()
@@ -134,11 +134,11 @@ pub fn read(dream_logs: &Path, today: NaiveDate, told: &mut Vec<String>) -> Resu
 mod tests {
     use super::*;
 
-    fn boxes() -> [Box; 2] {
+    fn boxes() -> [TickBox; 2] {
         let item = "3d7c1e0a-0000-5000-8000-000000000001".to_owned();
         let (run, memory) =
             ("20260311-030000-00000a".to_owned(), "00000001-0000-4000-8000-000000000000".to_owned());
-        [Box::Review { item, answer: Answer::RawOnly }, Box::Undo { run, memory }]
+        [TickBox::Review { item, answer: Answer::RawOnly }, TickBox::Undo { run, memory }]
     }
 
     #[test]

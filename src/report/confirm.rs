@@ -8,7 +8,7 @@ use super::log::{counted, line, one_line, short};
 use super::{DreamReport, Status};
 use crate::plan::ReviewItem;
 use crate::queues::decisions::{Answer, answers_to};
-use crate::queues::ticks::{self, Box};
+use crate::queues::ticks::{self, TickBox};
 
 /// Characters of a text that an undo box shows; the whole stands further down.
 const FEW: usize = 100;
@@ -72,14 +72,14 @@ fn question(log: &mut String, item: &ReviewItem) {
             Answer::Again => "ask a model again".into(),
             Answer::Undo => continue,
         };
-        line!(log, "{}", Box::Review { item: item.id.clone(), answer: *answer }.line(&words));
+        line!(log, "{}", TickBox::Review { item: item.id.clone(), answer: *answer }.line(&words));
     }
 }
 
 /// One a merge, a duplicate that left, and a memory that faded.
 fn undo_boxes(report: &DreamReport) -> Vec<String> {
     let undo = |memory: &str, words: String| {
-        let of = Box::Undo { run: report.run.clone(), memory: memory.to_owned() };
+        let of = TickBox::Undo { run: report.run.clone(), memory: memory.to_owned() };
         ticks::is_marked(&of).then(|| of.line(&words))
     };
     let merges = report.joined.iter().filter(|joined| joined.relation != "duplicate").filter_map(|joined| {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn keys(log: &str) -> Vec<String> {
-        ticks::ticked(log).iter().map(Box::key).collect()
+        ticks::ticked(log).iter().map(TickBox::key).collect()
     }
 
     #[test]

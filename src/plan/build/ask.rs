@@ -11,6 +11,7 @@ use crate::plan::{AskedDraft, ReviewItem, id_of_new};
 use crate::queues::retry::{self, About, Retry, RetryQueue};
 use crate::rem::UnreadablePair;
 use crate::rem::conflict::{Claim, Relation, Verdict};
+use crate::rem::resolution::Resolution;
 use crate::rem::veto::veto;
 use crate::state::journal::JudgedPair;
 
@@ -180,7 +181,16 @@ impl Building<'_> {
     /// which a text is no longer remembered.
     fn answered(&self, queue: &RetryQueue) -> BTreeSet<About> {
         let settled = |digest: &String| self.fates.get(digest).is_some_and(|(fate, ..)| fate.is_final());
-        let judged: HashSet<&JudgedPair> = self.found.rem.resolutions.judged.iter().collect();
+        let claims = &self.found.rem.claims;
+        let joined = self.found.rem.resolutions.list.iter().filter_map(|resolution| match resolution {
+            Resolution::Merge { new, old, .. } => Some((*new, *old)),
+            Resolution::Duplicate { keep, drop, .. } => Some((*keep, *drop)),
+            _ => None,
+        });
+        let mut judged: HashSet<JudgedPair> = self.found.rem.resolutions.judged.iter().cloned().collect();
+        judged.extend(
+            joined.map(|(one, other)| JudgedPair::of(&claims[one].digest(), &claims[other].digest())),
+        );
         let remembered: HashSet<String> = self.found.rem.claims.iter().map(Claim::digest).collect();
         let only = self.night.config.only_agent.as_ref();
         let is_answered = |entry: &&Retry| match &entry.about {

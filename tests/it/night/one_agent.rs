@@ -26,7 +26,9 @@ async fn dream_for(night: &Night, agent: &str) -> Result<dreamer::report::DreamR
 async fn only_the_one_agents_rows_traces_days_and_episodes_change() {
     let mut night = with_two().await;
     let of = |rows: Vec<dreamer::memory::Memory>, agent: &str| {
-        rows.into_iter().filter(|row| row.partition.agent == agent).collect::<Vec<_>>()
+        let mut rows: Vec<_> = rows.into_iter().filter(|row| row.partition.agent == agent).collect();
+        rows.sort_by(|a, b| (&a.text, &a.id).cmp(&(&b.text, &b.id)));
+        rows
     };
     let before = night.memories().await;
     for _ in 0..2 {

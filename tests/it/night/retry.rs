@@ -7,7 +7,7 @@ use dreamer::queues::review::{self, Say};
 use dreamer::state::journal::Fate;
 
 use super::models::{Script, blind, models, prompts, reasoner, scripted};
-use super::{FULL, Night};
+use super::{AGENT, FULL, Night};
 
 const FACTS: [(&str, &str); 6] = [
     ("Lisbon", "I moved to Lisbon in March."),
@@ -28,10 +28,16 @@ fn remembering(mut script: Script) -> Script {
     script
 }
 
+/// A session each: neighbours in one would carry the poison along as context.
+fn tell_facts(night: &Night) {
+    for (words, said) in FACTS {
+        night.session_of(AGENT, "2026-03-09", words, &[("user", said)]);
+    }
+}
+
 async fn with_facts() -> Night {
     let night = Night::new().await;
-    let messages: Vec<(&str, &str)> = FACTS.iter().map(|(_, said)| ("user", *said)).collect();
-    night.session("2026-03-09", &messages);
+    tell_facts(&night);
     night
 }
 
@@ -65,15 +71,15 @@ async fn one_poison_chunk_is_bisected_out_and_after_three_nights_a_person_is_ask
         }
         night.next();
     }
-    assert_eq!(night.files("episodes/archive").len(), 1, "a question does not keep the episode");
+    assert_eq!(night.files("episodes/archive").len(), 6, "a question does not keep the episode");
 
-    // A second run of the same date is the same night; the person says: try again, and the model has got better.
+    // The person says: try again, and the model has got better.
     let item = review::read(&night.config().queues_dir()).unwrap().into_values().next().unwrap();
     review::decide(&night.config(), &item.id[..6], Say::Approve(None), night.now).unwrap();
     let report = night.dream(&scripted(&remembering(Script::new()).model())).await;
     assert_eq!((report.chunks, report.created.len()), (1, 1), "{report:?}");
     assert!(night.texts().await.iter().any(|text| text.contains("violin")));
-    assert_eq!(night.files("episodes/archive").len(), 1, "the archived episode stays where it is");
+    assert_eq!(night.files("episodes/archive").len(), 6, "the archived episode stays where it is");
     let report = night.next().dream(&scripted(&remembering(Script::new()).model())).await;
     assert_eq!((report.status.as_str(), report.chunks), ("nothing_new", 0));
 }
@@ -103,8 +109,7 @@ async fn a_cluster_of_several_chunks_is_cut_apart_and_makes_no_more_memories_tha
     std::fs::remove_dir_all(night.home().join("lancedb")).unwrap();
     night = night.scripted_embedder(8);
     dreamer::store::Store::create(&night.config().lancedb_uri, 8).await.unwrap();
-    let messages: Vec<(&str, &str)> = FACTS.iter().map(|(_, said)| ("user", *said)).collect();
-    night.session("2026-03-09", &messages);
+    tell_facts(&night);
     let model = remembering(Script::new()).poison("violin").model();
     // Everything means the same to this embedder: one cluster.
     let report = night.dream(&models(blind(8), reasoner(&model))).await;

@@ -30,7 +30,7 @@ fn unsure(text: &str) -> Script {
 
 /// A home in which somebody was asked how the cats and the allergy relate.
 async fn asked(proposal: &str) -> (Night, String) {
-    let mut night = Night::new().await;
+    let mut night = Night::new().await.set("CONTRADICTION_SIMILARITY", "0.2");
     night.known(OLD, "2026-01-05").await;
     night.session("2026-03-10", &[("user", "Bad news: I am allergic to cats now.")]);
     let report = night.dream(&scripted(&unsure(proposal).model())).await;
@@ -108,7 +108,7 @@ async fn the_answers_to_a_conflict_are_merge_duplicate_and_keep() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_persons_word_overrules_the_veto_and_show_says_what_it_was() {
     let lossy = "The user and cats.";
-    let mut night = Night::new().await;
+    let mut night = Night::new().await.set("CONTRADICTION_SIMILARITY", "0.2");
     night.known("The user has 3 cats.", "2026-01-05").await;
     night.session("2026-03-10", &[("user", "Bad news: I am allergic to cats now.")]);
     let script = || {
@@ -265,7 +265,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_lists_shows_and_answers() {
-    let mut night = with_drafts().await.at(&format!("{}T03:00:00Z", chrono::Utc::now().date_naive()));
+    let mut night = with_drafts().await;
     night.dream(&scripted(&asking().model())).await;
     let listed = dreamer(&night, &["review", "list", "--json"]);
     assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));

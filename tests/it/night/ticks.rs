@@ -21,7 +21,7 @@ fn script(relation: &str) -> Script {
 }
 
 async fn first_night(relation: &str) -> (Night, DreamReport) {
-    let mut night = Night::new().await;
+    let mut night = Night::new().await.set("CONTRADICTION_SIMILARITY", "0.2");
     night.known(OLD, "2026-01-05").await;
     night.session("2026-03-10", &[("user", "Bad news: I am allergic to cats now.")]);
     let report = night.dream(&scripted(&script(relation).model())).await;
