@@ -6,13 +6,14 @@ mod probe;
 mod read;
 mod recover;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::config::{Config, EmbeddingProvider};
+use crate::episode::Episode;
 use crate::error::{Error, chain};
 use crate::forget::memorial::Memorial;
 use crate::forget::vanished::{self, Buried, Looking, bury_vanished};
@@ -29,6 +30,8 @@ use crate::privacy::{Privacy, without_secrets};
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::recorded::{RecordedEmbedder, RecordedModel, Replies};
 use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured};
+use crate::queues::retry::RetryQueue;
+use crate::queues::{Queues, carry_out, review};
 use crate::rem;
 use crate::remembered::Remembered;
 use crate::report::{Cost, DreamReport, Status, dream_log};
@@ -46,7 +49,8 @@ use crate::store::Store;
 use crate::thresholds;
 use crate::trigger::{self, Due};
 use probe::{Asked, check_model};
-use read::{read_episodes, read_recalls, remember};
+use read::read_recalls;
+pub(crate) use read::{read_episodes, read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
 
@@ -118,6 +122,8 @@ pub struct Night<'a> {
     pub memorial: Memorial,
     /// Nights on which tonight's chunks competed and lost so far.
     pub nights_before: HashMap<String, u32>,
+    /// What was asked about in vain so far.
+    pub retry: RetryQueue,
 }
 
 /// The models of a run and what they may cost.
@@ -161,7 +167,8 @@ pub async fn dream(
         return Ok(not_due(now, reason, vec![]));
     }
     config.check_night()?;
-    let budget = Budget::new(Limits::new(config.max_calls, config.max_minutes, config.concurrency, started));
+    let limits = Limits::new(config.max_calls, config.max_minutes, config.concurrency, started);
+    let budget = Budget::new(limits.with_tokens(config.max_tokens));
     let models = Models::of(config, budget)?;
     dream_with(config, options, &models, now, started).await
 }
@@ -210,14 +217,22 @@ async fn one_night(
     };
     warnings.extend(tell_maintenance(config, now)?);
 
-    let known = remember(config, &store, &mut warnings).await?;
-    let vanished = settle_vanished(options, &known, &mut warnings)?;
-    let episodes = match options.mode {
+    let mut known = remember(config, &store, &mut warnings).await?;
+    let mut episodes = match options.mode {
         Mode::RemOnly => vec![],
         _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
     };
-    let journal = Journal::read(&config.state_dir())?;
-    let material = select::select(&episodes, &journal, config.max_episode_days, config.timezone);
+    if let Some(agent) = &config.only_agent {
+        known = only_agent(agent, known, &mut episodes, config)?;
+    }
+    let vanished = settle_vanished(options, &known, &mut warnings)?;
+    let mut journal = Journal::read(&config.state_dir())?;
+    let mut queues = Queues::read(config, now.with_timezone(&config.timezone).date_naive())?;
+    queues.reopen(&mut journal, &mut known);
+    if options.mode != Mode::RemOnly {
+        read_reopened(config, &store, &journal, &mut episodes, &mut warnings)?;
+    }
+    let material = material_of(config, &episodes, &journal);
     if options.if_due {
         let new = material.chunks.len() + rem::never_compared(&known);
         if let Due::No { reason } = trigger::enough(new, config.min_new) {
@@ -250,6 +265,7 @@ async fn one_night(
         journal: &journal,
         memorial: &memorial,
         buried: &buried,
+        queues: &queues,
     };
     let plan = match think(config, options, models, &run, &reading, warnings, now).await {
         Ok(plan) => plan,
@@ -280,6 +296,7 @@ struct Reading<'a> {
     journal: &'a Journal,
     memorial: &'a Memorial,
     buried: &'a Buried,
+    queues: &'a Queues,
 }
 
 /// The night up to its plan. Models are asked, and every reply is recorded in the run's folder before it is used.
@@ -292,7 +309,7 @@ async fn think(
     mut warnings: Vec<String>,
     now: DateTime<Utc>,
 ) -> Result<DreamPlan, Error> {
-    let Reading { store, known, material, journal, memorial, buried } = *reading;
+    let Reading { store, known, material, journal, memorial, buried, queues } = *reading;
     let replies =
         Replies::open(Replies::folder(&run.folder), &Run::unused_replies(&config.runs_dir(), now)?)?;
     run.start(now)?;
@@ -323,6 +340,7 @@ async fn think(
         ledger: Ledger::read(&config.state_dir())?,
         memorial: memorial.clone(),
         nights_before: select::nights_before(&material.chunks, journal, now),
+        retry: queues.retry.clone(),
     };
     let ready = match check_model(&night, known, material).await {
         Ok(Asked::Something) => thresholds::settle(&mut night, &mut warnings).await,
@@ -331,7 +349,7 @@ async fn think(
     };
     let mut plan = match ready {
         Ok(calibrated) => {
-            let plan = plan(&night, known, material, journal, warnings).await?;
+            let plan = plan(&night, known, material, journal, queues, warnings).await?;
             DreamPlan { calibrated, ..plan }
         }
         Err(Error::Provider(error)) => held_back(&night, known, material, journal, warnings, &error),
@@ -380,12 +398,15 @@ pub async fn apply(
 /// NREM, REM and the plan. Reads and asks; writes nothing.
 async fn plan(
     night: &Night<'_>,
-    known: &Remembered,
+    everything: &Remembered,
     material: &Material,
     journal: &Journal,
+    queues: &Queues,
     mut warnings: Vec<String>,
 ) -> Result<DreamPlan, Error> {
-    warnings.extend(captured::captured_again(night, known).await?);
+    warnings.extend(captured::captured_again(night, everything).await?);
+    let carried = carry_out::carry_out(night, everything, material, journal, queues).await?;
+    let known = &everything.clone().without(&carried.reserved);
     let compressed = match night.mode {
         Mode::RemOnly => Compressed::default(),
         _ => nrem::compress(night, material, known).await?,
@@ -396,7 +417,8 @@ async fn plan(
         counted(compressed.drafts.len(), "new draft"),
         compressed.reinforced.len() + compressed.revived.len()
     ));
-    let judged = JudgedPair::read_all(&night.config.state_dir())?;
+    let mut judged = JudgedPair::read_all(&night.config.state_dir())?;
+    judged.extend(queues.retry.asked_of_a_person());
     let rem = rem::reconcile(night, &compressed, known, &judged).await?;
     tell(&format!("REM: {}, {} resolved", counted(rem.candidates, "candidate"), rem.resolutions.list.len()));
     let revived: Vec<String> = compressed.revived.iter().map(|again| again.id.clone()).collect();
@@ -410,7 +432,36 @@ async fn plan(
         journal,
         warnings,
     };
-    Ok(build(night, found))
+    let mut plan = build(night, found);
+    carried.into_plan(&mut plan);
+    review::place(&mut plan, night, queues, everything, journal);
+    build::tell_status(&mut plan);
+    Ok(plan)
+}
+
+/// Tonight's chunks. What is read from the archive again stays there.
+pub(crate) fn material_of(config: &Config, episodes: &[Episode], journal: &Journal) -> Material {
+    let mut material = select::select(episodes, journal, config.max_episode_days, config.timezone);
+    material.files.retain(|file| !file.path.starts_with(config.archive_dir()));
+    material
+}
+
+/// `--agent`: what is remembered of one agent, and its episodes.
+pub(crate) fn only_agent(
+    agent: &str,
+    known: Remembered,
+    episodes: &mut Vec<Episode>,
+    config: &Config,
+) -> Result<Remembered, Error> {
+    let mut there: BTreeSet<String> = known.agents().into_iter().collect();
+    there.extend(episodes.iter().map(|episode| episode.agent.clone()));
+    there.insert(config.agent.clone());
+    if !there.contains(agent) {
+        let there = there.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Error::UnknownAgent { agent: agent.to_owned(), there });
+    }
+    episodes.retain(|episode| episode.agent == agent);
+    Ok(known.only(agent))
 }
 
 /// The plan where the embedder cannot be reached: everything waits, and the log says why.

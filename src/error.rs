@@ -8,6 +8,7 @@ use crate::forget::ForgetError;
 use crate::pin::PinError;
 use crate::plan::PlanError;
 use crate::providers::ProviderError;
+use crate::queues::review::ReviewError;
 use crate::restore::RestoreError;
 use crate::setup::SetupError;
 use crate::space::NoSpace;
@@ -67,6 +68,17 @@ pub enum Error {
     /// A memory could not be pinned.
     #[error(transparent)]
     Pin(#[from] PinError),
+    /// A question could not be answered.
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    /// There is no such agent.
+    #[error("dream for the agent {agent} alone: no memory and no episode is {agent}'s; there are: {there}")]
+    UnknownAgent {
+        /// What was asked for.
+        agent: String,
+        /// Those there are.
+        there: String,
+    },
     /// A session could not be ended, or its episode is not there.
     #[error(transparent)]
     Flush(#[from] FlushError),
@@ -148,7 +160,7 @@ pub(crate) fn way_out_if_empty(empty: bool, path: &str) -> String {
 }
 
 impl Error {
-    /// The process's exit code: 1 failed, 75 try again later, 78 configuration.
+    /// The process's exit code: 1 failed, 2 usage, 75 try again later, 78 configuration.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_)
@@ -162,6 +174,7 @@ impl Error {
             Self::Forget(ForgetError::GatewayRuns { .. }) => 75,
             Self::Flush(error) => error.exit_code(),
             Self::State(StateError::Locked { .. }) | Self::Store(StoreError::Contended { .. }) => 75,
+            Self::UnknownAgent { .. } | Self::Review(ReviewError::NoSuchAnswer { .. }) => 2,
             _ => 1,
         }
     }

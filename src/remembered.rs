@@ -1,6 +1,6 @@
 //! What is remembered when a night begins: live rows, traces and archive, read once. Pure look-ups on them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -21,6 +21,22 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// What is remembered of one agent: `--agent`.
+    #[must_use]
+    pub fn only(mut self, agent: &str) -> Self {
+        self.rows.retain(|_, row| row.partition.agent == agent);
+        self.traces.retain(|_, trace| trace.agent == agent);
+        self.archived.retain(|_, archived| archived.memory.partition.agent == agent);
+        self
+    }
+
+    /// The same without these live rows: the night leaves them as they are.
+    #[must_use]
+    pub fn without(mut self, rows: &BTreeSet<String>) -> Self {
+        self.rows.retain(|id, _| !rows.contains(id));
+        self
+    }
+
     /// Text of a live or archived memory.
     pub fn text(&self, id: &str) -> Option<&str> {
         let live = self.rows.get(id);

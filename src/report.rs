@@ -1,6 +1,7 @@
 //! The report: what a night did, as a value. Rendered three ways: the dream log a person reads at breakfast, the
 //! summary object of `--json`, and the last lines of a verbose run. Decides nothing.
 
+mod confirm;
 mod log;
 mod summary;
 mod undone;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::plan::ReviewItem;
 use crate::state::journal::Fate;
 
 pub use log::dream_log;
@@ -269,6 +271,18 @@ pub struct DreamReport {
     pub waiting: Waiting,
     /// Questions to a person.
     pub questions: Vec<String>,
+    /// The same as review items.
+    #[serde(default)]
+    pub asked: Vec<ReviewItem>,
+    /// Questions of earlier nights that are open, and those that had no place yet.
+    #[serde(default)]
+    pub questions_open: usize,
+    /// What became of what a person decided, a sentence each.
+    #[serde(default)]
+    pub carried_out: Vec<String>,
+    /// What is in the retry queue, a line each.
+    #[serde(default)]
+    pub retrying: Vec<String>,
     /// Live memories before and after.
     pub live: (usize, usize),
     /// Whether memories may fade at all, and why not: by agent.

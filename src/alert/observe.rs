@@ -101,7 +101,7 @@ pub fn observe(options: Options, outcome: Result<&DreamReport, &Error>) -> Obser
             ..Observation::default()
         },
         Err(error) if error.exit_code() == 75 => Observation::default(),
-        Err(error) if error.exit_code() == 78 && !options.if_due => Observation::default(),
+        Err(error) if matches!(error.exit_code(), 2 | 78) && !options.if_due => Observation::default(),
         Err(error) => Observation::failed(words::of_error(error)),
     }
 }

@@ -137,6 +137,8 @@ pub struct Config {
     pub max_new_memories: usize,
     /// `DREAMER_MAX_CALLS`: requests to models, embedding and retries included.
     pub max_calls: u32,
+    /// `DREAMER_MAX_TOKENS`: of prompts, embedded texts and replies together; none when `off`.
+    pub max_tokens: Option<u64>,
     /// `DREAMER_MAX_MINUTES`.
     pub max_minutes: u64,
     /// `DREAMER_CONCURRENCY`.
@@ -163,6 +165,8 @@ pub struct Config {
     pub min_free_mb: u64,
     /// `DREAMER_ALERT_…`: where the operator hears of trouble.
     pub alerts: AlertTarget,
+    /// `--agent`: this run touches that agent alone. Never a setting: a flag of one run.
+    pub only_agent: Option<String>,
 }
 
 impl Config {

@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 
 use super::value::{
     api_key, builtin_model, days_or_off, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii,
-    min_new, share, text, timezone, whole, window,
+    max_tokens, min_new, share, text, timezone, whole, window,
 };
 use super::{
     Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,
@@ -104,6 +104,7 @@ impl<'a> Reader<'a> {
             max_episode_days: self.take("MAX_EPISODES_PER_RUN", |v| whole(v, 1..=36_500)),
             max_new_memories: self.take("MAX_NEW_MEMORIES", |v| whole(v, 1..=100_000)),
             max_calls: self.take("DREAMER_MAX_CALLS", |v| whole(v, 1..=1_000_000)),
+            max_tokens: self.take("DREAMER_MAX_TOKENS", max_tokens),
             max_minutes: self.take("DREAMER_MAX_MINUTES", |v| whole(v, 1..=1_440)),
             concurrency: self.take("DREAMER_CONCURRENCY", |v| whole(v, 1..=64)),
             agent: self.take("DREAMER_AGENT", text),
@@ -117,6 +118,7 @@ impl<'a> Reader<'a> {
             archive_days: self.take("DREAMER_ARCHIVE_DAYS", days_or_off),
             min_free_mb: self.take("DREAMER_MIN_FREE_MB", |v| whole(v, 0..=1_000_000_000)),
             alerts: self.alerts(),
+            only_agent: None,
             home,
         }
     }

@@ -123,6 +123,13 @@ pub(super) fn window(value: &str) -> Result<Option<(NaiveTime, NaiveTime)>, Stri
         .ok_or_else(|| "must be HH:MM-HH:MM with two different times, such as 01:00-05:00, or off".into())
 }
 
+pub(super) fn max_tokens(value: &str) -> Result<Option<u64>, String> {
+    if value.eq_ignore_ascii_case("off") {
+        return Ok(None);
+    }
+    whole(value, 5_000..=1_000_000_000).map(Some).map_err(|allowed| format!("{allowed}, or off"))
+}
+
 pub(super) fn min_new(value: &str) -> Result<Option<usize>, String> {
     if value.eq_ignore_ascii_case("off") {
         return Ok(None);

@@ -49,6 +49,7 @@ pub const VARIABLES: &[Variable] = &[
     plain("MAX_EPISODES_PER_RUN", "7"),
     plain("MAX_NEW_MEMORIES", "20"),
     plain("DREAMER_MAX_CALLS", "200"),
+    plain("DREAMER_MAX_TOKENS", "off"),
     plain("DREAMER_MAX_MINUTES", "120"),
     plain("DREAMER_CONCURRENCY", "4"),
     plain("DREAMER_AGENT", "main"),

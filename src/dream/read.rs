@@ -16,12 +16,13 @@ use crate::plan::traces::Recalls;
 use crate::privacy::without_secrets;
 use crate::remembered::Remembered;
 use crate::state::StateError;
+use crate::state::journal::Journal;
 use crate::store::Store;
 
 /// A timed run leaves a file alone that changed so recently: somebody may still be writing it.
 const STILL_WARM: Duration = Duration::from_secs(10 * 60);
 
-pub(super) async fn remember(
+pub(crate) async fn remember(
     config: &Config,
     store: &Store,
     warnings: &mut Vec<String>,
@@ -70,7 +71,7 @@ fn tell_secrets(rows: &[Memory]) -> Option<String> {
     })
 }
 
-pub(super) fn read_episodes(
+pub(crate) fn read_episodes(
     config: &Config,
     store: &Store,
     timed: bool,
@@ -111,6 +112,41 @@ pub(super) fn read_episodes(
         }
     }
     Ok(episodes)
+}
+
+/// Adds episodes that were done and moved to the archive, and hold a chunk that is to be tried anew.
+pub(crate) fn read_reopened(
+    config: &Config,
+    store: &Store,
+    journal: &Journal,
+    episodes: &mut Vec<Episode>,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
+    let archive = config.archive_dir();
+    let mut wanted = journal.open_episodes();
+    for episode in episodes.iter() {
+        wanted.remove(&episode.name);
+    }
+    if wanted.is_empty() || !archive.is_dir() {
+        return Ok(());
+    }
+    let reading =
+        Reading { owner: config.owner.clone(), agent: config.agent.clone(), timezone: config.timezone };
+    for found in episode::list(&archive)?.found.iter().filter(|found| wanted.contains(&found.name)) {
+        match episode::read(found, &reading)? {
+            Read::Episode(mut episode) => {
+                if !store.has_agent() {
+                    episode.agent.clone_from(&config.agent);
+                }
+                if config.only_agent.as_ref().is_none_or(|agent| *agent == episode.agent) {
+                    episodes.push(episode);
+                }
+            }
+            Read::Changing => {}
+            Read::Skipped { what, why } => warnings.push(format!("{}: {why}", what.display())),
+        }
+    }
+    Ok(())
 }
 
 fn is_warm(found: &Found, now: DateTime<Utc>) -> bool {

@@ -1,13 +1,14 @@
 //! Asking a model to distil: calls run side by side, every draft is checked, a refused one is asked for once more, and
 //! what fails twice falls back to the source's own words. What a failed call was about is handed back whole.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::nrem::cluster::Cluster;
 use crate::nrem::distil::{self, Distilled};
 use crate::nrem::draft::{Decision, MemoryDraft, problems};
 use crate::privacy::Privacy;
 use crate::providers::{LanguageModel, Prompt, ProviderError, Reasoner, extractive};
+use crate::queues::retry::extra_calls;
 
 /// What became of a cluster.
 #[derive(Debug)]
@@ -45,25 +46,112 @@ pub async fn distil(
         Reasoner::Model(model) => {
             let calls = distil::batches(clusters)
                 .into_iter()
-                .map(|batch| distil_batch(model.as_ref(), privacy, batch, most));
+                .map(|batch| distil_apart(model.as_ref(), privacy, batch, most));
             // How many of them are on the wire at once is the budget's business.
             futures::future::join_all(calls).await.into_iter().flatten().collect()
         }
     }
 }
 
-async fn distil_batch(
+/// A call, or a part of one whose reply could not be read.
+struct Part {
+    clusters: Vec<Cluster>,
+    /// Memories a cluster.
+    most: usize,
+    /// Whether it is a piece of the cluster of this number, which was cut apart.
+    piece_of: Option<usize>,
+}
+
+impl Part {
+    /// Two halves: of the clusters, or of the chunks of the only one. The part itself when it is one chunk.
+    fn halves(mut self, number: usize) -> Result<[Self; 2], Self> {
+        if self.clusters.len() > 1 {
+            let rest = self.clusters.split_off(self.clusters.len() / 2);
+            let second = Self { clusters: rest, ..self };
+            return Ok([Self { clusters: self.clusters, most: self.most, piece_of: None }, second]);
+        }
+        let half = self.clusters[0].chunks.len() / 2;
+        if half == 0 {
+            return Err(self);
+        }
+        let mut first = self.clusters.remove(0);
+        let rest = (first.chunks.split_off(half), first.vectors.split_off(half));
+        let second = Cluster { chunks: rest.0, vectors: rest.1, rank: first.rank };
+        let (most, piece_of) = (self.most.div_ceil(2), self.piece_of.or(Some(number)));
+        Ok([first, second].map(|cluster| Self { clusters: vec![cluster], most, piece_of }))
+    }
+}
+
+/// One call. When its reply cannot be read it is asked again in halves, within a bound that grows with the logarithm of
+/// its chunks: one chunk that no model can answer about must not hold the others back.
+async fn distil_apart(
     model: &dyn LanguageModel,
     privacy: &Privacy,
     batch: Vec<Cluster>,
     most: usize,
 ) -> Vec<(Cluster, Answer)> {
+    let largest = batch.iter().map(|cluster| cluster.chunks.len()).max().unwrap_or(1);
+    let mut calls_left = extra_calls(batch.len()) + extra_calls(largest);
+    let mut settled: Vec<(Option<usize>, Cluster, Answer)> = Vec::new();
+    let mut due = vec![Part { clusters: batch, most, piece_of: None }];
+    let mut number = 0;
+    while let Some(part) = due.pop() {
+        let Part { most, piece_of, .. } = part;
+        let (clusters, error) = match distil_batch(model, privacy, part.clusters, most).await {
+            Ok(answers) => {
+                settled.extend(answers.into_iter().map(|(cluster, answer)| (piece_of, cluster, answer)));
+                continue;
+            }
+            Err(failed) => failed,
+        };
+        let mut rest = Part { clusters, most, piece_of };
+        if matches!(error, NoDrafts::Unreadable(_)) && calls_left >= 2 {
+            number += 1;
+            match rest.halves(number) {
+                Ok([first, second]) => {
+                    calls_left -= 2;
+                    due.extend([second, first]);
+                    continue;
+                }
+                Err(whole) => rest = whole,
+            }
+        }
+        settled.extend(rest.clusters.into_iter().map(|cluster| (piece_of, cluster, error.answer())));
+    }
+    within_room(settled, most)
+}
+
+/// Pieces of one cluster may have no more memories together than it could have had whole: the chunks of further ones are
+/// tried again.
+fn within_room(settled: Vec<(Option<usize>, Cluster, Answer)>, most: usize) -> Vec<(Cluster, Answer)> {
+    let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut answers = Vec::new();
+    for (piece_of, cluster, mut answer) in settled {
+        if let (Some(whole), Answer::Drafts(drafts, open)) = (piece_of, &mut answer) {
+            let taken = taken.entry(whole).or_default();
+            let room = most.saturating_sub(*taken).min(drafts.len());
+            open.extend(drafts.split_off(room).into_iter().flat_map(|draft| draft.chunks).map(|c| c.digest));
+            *taken += drafts.len();
+        }
+        answers.push((cluster, answer));
+    }
+    answers
+}
+
+/// Asks once, checks and mends.
+///
+/// # Errors
+/// When there is no reply, or none that can be read: the clusters come back.
+async fn distil_batch(
+    model: &dyn LanguageModel,
+    privacy: &Privacy,
+    batch: Vec<Cluster>,
+    most: usize,
+) -> Result<Vec<(Cluster, Answer)>, (Vec<Cluster>, NoDrafts)> {
     let first = ask(model, privacy, &distil::prompt(&batch, most, privacy), &batch, most).await;
     let drafts = match first {
         Ok(drafts) => drafts,
-        Err(error) => {
-            return batch.into_iter().map(|cluster| (cluster, error.answer())).collect();
-        }
+        Err(error) => return Err((batch, error)),
     };
     let no_room: HashSet<String> = drafts.iter().flat_map(|distilled| distilled.no_room.clone()).collect();
     let mut settled = Vec::new();
@@ -78,7 +166,7 @@ async fn distil_batch(
         }
     }
     settled.extend(mend(model, privacy, again, most, &no_room).await);
-    settled
+    Ok(settled)
 }
 
 /// Chunks of a cluster whose memory found no room, and that no kept draft rests on.

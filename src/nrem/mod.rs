@@ -9,6 +9,7 @@ pub mod dedup;
 pub mod distil;
 pub mod draft;
 mod forgotten;
+pub mod order;
 pub mod quote;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -29,14 +30,15 @@ use crate::nrem::draft::{Decision, MemoryDraft};
 use crate::nrem::select::Material;
 use crate::plan::id_of_new;
 use crate::providers::{ProviderError, Reasoner};
+use crate::queues::retry::{self, About};
 use crate::remembered::Remembered;
 use crate::state::journal::Fate;
 use crate::store::{Neighbour, Query};
 
-/// After so many nights of losing the ranking a chunk is passed over; after so many unreadable replies a person is asked.
+/// After so many nights of losing the ranking a chunk is passed over.
 const NIGHTS: u32 = 3;
 /// Memories a model may make of one cluster.
-const MEMORIES_A_CLUSTER: usize = 2;
+pub(crate) const MEMORIES_A_CLUSTER: usize = 2;
 
 /// A draft that would be stored, unless REM finds otherwise.
 #[derive(Debug, Clone)]
@@ -69,7 +71,7 @@ pub struct SaidAgain {
 pub struct ChunkFate {
     /// Its fate.
     pub fate: Fate,
-    /// Nights on which it competed and lost, or its reply was unreadable.
+    /// Nights on which it competed and lost.
     pub nights: u32,
     /// Why, for the log.
     pub why: String,
@@ -98,6 +100,8 @@ pub struct Compressed {
     pub readable: usize,
     /// Why a reply could not be read.
     pub unreadable: Option<String>,
+    /// Chunks about which the reply could not be read: nights in vain, tonight included, and why.
+    pub retrying: BTreeMap<String, (u32, String)>,
     /// Which limit held chunks back.
     pub exhausted: Option<String>,
     /// Chunks that say what was forgotten on purpose, by digest: no text of them is kept.
@@ -150,15 +154,21 @@ pub async fn compress(
 ) -> Result<Compressed, Error> {
     let mut compressed = Compressed::default();
     let evidence = set_aside(&material.chunks, &mut compressed);
+    let (evidence, over) = order::within_tokens(night, evidence);
+    let too_many = (!over.is_empty()).then(|| order::TOO_MANY.to_owned());
+    for chunk in over {
+        let nights = nights_of(chunk, &night.nights_before);
+        compressed.settle([chunk], Fate::HeldBack, nights, order::TOO_MANY);
+    }
     let Some(chunks) = embed_chunks(night, evidence, &mut compressed).await? else {
         return Ok(compressed);
     };
     let chunks = forgotten::set_aside(night, chunks, &mut compressed);
     let clusters = cluster::cluster(chunks, night.thresholds.cluster);
     let novelty = novelty(night, &clusters).await?;
-    let mut ranked = cluster::rank(clusters, &novelty);
-    compressed.clusters = ranked.len();
     let nights = &night.nights_before;
+    let mut ranked = order::first_in_line(cluster::rank(clusters, &novelty), nights);
+    compressed.clusters = ranked.len();
     while !ranked.is_empty() && compressed.failed.is_none() && compressed.exhausted.is_none() {
         let room = night.config.max_new_memories.saturating_sub(compressed.drafts.len());
         let most = if room == 1 { 1 } else { MEMORIES_A_CLUSTER };
@@ -170,11 +180,11 @@ pub async fn compress(
         if a_wave == 0 {
             break;
         }
-        let wave: Vec<Cluster> = ranked.drain(..a_wave.min(ranked.len())).collect();
+        let wave = order::oldest_first(ranked.drain(..a_wave.min(ranked.len())).collect());
         let answers = ask::distil(night.reasoner, night.privacy, wave, most).await;
         let mut drafts = Vec::new();
         for (cluster, answer) in answers {
-            drafts.extend(take_answer(cluster, answer, nights, &mut compressed));
+            drafts.extend(take_answer(night, cluster, answer, &mut compressed));
         }
         place_drafts(night, drafts, known, &mut compressed).await?;
         // A model that says nothing usable is as good as none: the night must not end as if it were done.
@@ -185,7 +195,13 @@ pub async fn compress(
     }
     leave_over(&ranked, nights, &mut compressed);
     forgotten::drop_questions(night, &mut compressed);
+    compressed.exhausted = compressed.exhausted.or(too_many);
     Ok(compressed)
+}
+
+/// The chunks that say something: those a night pays for.
+pub(crate) fn evidence(chunks: &[Chunk]) -> Vec<&Chunk> {
+    set_aside(chunks, &mut Compressed::default())
 }
 
 /// Noise, excluded chunks and small talk get their fate at once: nothing is paid for them.
@@ -292,11 +308,12 @@ async fn novelty(night: &Night<'_>, clusters: &[Cluster]) -> Result<Vec<f64>, Er
 
 /// Takes in what became of a cluster; returns its drafts that may become memories.
 fn take_answer(
+    night: &Night<'_>,
     cluster: Cluster,
     answer: Answer,
-    nights: &HashMap<String, u32>,
     compressed: &mut Compressed,
 ) -> Vec<MemoryDraft> {
+    let nights = &night.nights_before;
     match answer {
         Answer::Drafts(drafts, open) => take_drafts(&cluster, drafts, &open, nights, compressed),
         Answer::RawOnly(why) => {
@@ -312,9 +329,16 @@ fn take_answer(
         Answer::Unreadable(why) => {
             compressed.unreadable = Some(why.clone());
             for chunk in &cluster.chunks {
-                let tried = nights_of(chunk, nights) + 1;
-                let fate = if tried >= NIGHTS { Fate::PendingReview } else { Fate::HeldBack };
-                compressed.settle([chunk], fate, tried, &format!("unreadable reply: {why}"));
+                let about = About::Chunk(chunk.digest.clone());
+                let tried = night.retry.nights(&about, night.now) + 1;
+                let fate = if tried >= retry::NIGHTS { Fate::PendingReview } else { Fate::HeldBack };
+                compressed.settle(
+                    [chunk],
+                    fate,
+                    nights_of(chunk, nights),
+                    &format!("unreadable reply: {why}"),
+                );
+                compressed.retrying.insert(chunk.digest.clone(), (tried, why.clone()));
             }
             vec![]
         }

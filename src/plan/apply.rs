@@ -13,11 +13,12 @@ use crate::forget::erase;
 use crate::language::counted;
 use crate::memory::{Memory, Reconciled, Trace, text_digest};
 use crate::memory_archive;
+use crate::queues;
 use crate::state::calibrations::Calibrations;
 use crate::state::journal::{ChunkRecord, Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::tombstones::Tombstones;
-use crate::state::{StateError, append_lines, read_if_there, sync_folder};
+use crate::state::{StateError, read_if_there, sync_folder};
 use crate::store::{Imaged, Leaving, Store, Touched, read_before};
 
 /// Differences below this come from writing a number to the plan and reading it back.
@@ -171,7 +172,8 @@ pub async fn apply_until(
         applying.take(step).await?;
     }
     let mut applied = applying.applied;
-    applied.live = store.rows(&config.agent).await?.memories.len();
+    let counts = |row: &&Memory| plan.only_agent.as_ref().is_none_or(|agent| *agent == row.partition.agent);
+    applied.live = store.rows(&config.agent).await?.memories.iter().filter(counts).count();
     Ok(applied)
 }
 
@@ -228,7 +230,7 @@ impl Applying<'_> {
                     Calibrations::keep(&state, calibrated)?;
                 }
             }
-            Step::Review => ask(plan, &self.config.queues_dir().join("review.jsonl"))?,
+            Step::Review => queues::write(plan, &self.config.queues_dir())?,
             Step::Forget => self.forget().await?,
             Step::Move => self.move_episodes(),
         }
@@ -460,22 +462,6 @@ fn write_ledger(plan: &DreamPlan, state: &Path) -> Result<(), StateError> {
         days.fading_since = change.fading_since;
     }
     ledger.write(state)
-}
-
-/// Appends questions that are not in the queue yet.
-fn ask(plan: &DreamPlan, path: &Path) -> Result<(), StateError> {
-    if plan.review.is_empty() {
-        return Ok(());
-    }
-    let there =
-        read_if_there(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<String> = plan
-        .review
-        .iter()
-        .filter(|item| !there.contains(&item.id))
-        .map(|item| serde_json::to_string(item).expect("a question is plain data"))
-        .collect();
-    append_lines(path, &lines)
 }
 
 /// Moves a done episode. Never overwrites: same name and other content gets a suffix. A file that changed since it was

@@ -1,6 +1,7 @@
 //! Building the plan: what NREM and REM found becomes the exact writes of the night and the report of them. Pure.
 //! The traces of the night are worked out in `traces`; fading comes last, on top of everything else.
 
+mod ask;
 mod fade;
 mod fates;
 mod show;
@@ -12,7 +13,7 @@ use crate::memory::{Departure, Memory, Partition, Reconciled, text_digest};
 use crate::nrem::draft::MemoryDraft;
 use crate::nrem::select::Material;
 use crate::nrem::{Compressed, NewDraft};
-use crate::plan::{DreamPlan, FORMAT, MergedDraft, ReviewItem, id_of_new, id_of_successor};
+use crate::plan::{DreamPlan, FORMAT, MergedDraft, id_of_new, id_of_successor};
 use crate::rem::Reconciliation;
 use crate::rem::conflict::{Claim, Relation};
 use crate::rem::resolution::Resolution;
@@ -180,11 +181,8 @@ impl<'a> Building<'a> {
                         });
                     }
                 }
-                Resolution::PendingReview { new, old, reason, .. } => {
-                    let (new, old) = (self.claim(*new), self.claim(*old));
-                    let texts = vec![new.text.clone(), old.text.clone()];
-                    let memories = vec![new.id.clone(), old.id.clone()];
-                    self.ask("conflict", &new.partition.agent, texts, memories, reason);
+                Resolution::PendingReview { new, old, texts, subjects, reason, .. } => {
+                    self.ask_about_a_conflict((*new, *old), texts, subjects, reason);
                 }
             }
         }
@@ -309,7 +307,9 @@ impl<'a> Building<'a> {
                 ..self.new_memory(&claim.text, claim.partition.clone(), claim.category, claim.importance)
             };
             let mut trace = self.traces.of_draft(&memory, new);
-            if self.found.rem.claims.is_empty() {
+            // A row that an order took out of the night was not compared with: the next one does that.
+            let unseen = new.near.iter().any(|near| !self.found.known.rows.contains_key(&near.id));
+            if self.found.rem.claims.is_empty() || unseen {
                 trace.reconciled = Reconciled::Waiting;
             } else if self.found.rem.resolutions.waiting.contains(&index) {
                 trace.reconciled = Reconciled::Open;
@@ -406,25 +406,9 @@ impl<'a> Building<'a> {
         }
     }
 
-    fn ask(&mut self, kind: &str, agent: &str, texts: Vec<String>, memories: Vec<String>, reason: &str) {
-        let id = id_of_new(&self.night.run, agent, &texts.join("\n"));
-        self.plan.report.questions.push(format!("{} — {reason}", texts.join(" / ")));
-        self.plan.review.push(ReviewItem {
-            id,
-            kind: kind.to_owned(),
-            agent: agent.to_owned(),
-            texts,
-            memories,
-            reason: reason.to_owned(),
-            run: self.night.run.as_str().to_owned(),
-        });
-    }
-
     fn finish(mut self) -> DreamPlan {
-        for draft in &self.found.compressed.review {
-            self.ask("draft", draft.agent(), vec![draft.text.clone()], vec![], &draft.reason);
-        }
-        self.ask_about_the_unreadable();
+        self.ask_about_drafts();
+        self.try_again_later();
         self.keep_raw();
         self.record_fates();
         self.move_episodes();
@@ -479,8 +463,18 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
             rows.map(|row| text_digest(&row.text)),
         ),
         first_seen,
+        only_agent: night.config.only_agent.clone(),
         report,
         ..DreamPlan::default()
+    }
+}
+
+/// Says how the night ends once everything is in its plan: carrying out what a person decided is no quiet night.
+pub fn tell_status(plan: &mut DreamPlan) {
+    plan.report.status = status_of(plan);
+    let moved = !(plan.decided.is_empty() && plan.review.is_empty());
+    if plan.report.status == Status::NothingNew && moved {
+        plan.report.status = Status::Done;
     }
 }
 

@@ -16,7 +16,9 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::memory::{RawMemory, Trace};
+use crate::memory::{Category, RawMemory, Source, Trace};
+use crate::queues::decisions::Decision;
+use crate::queues::retry::RetryQueue;
 use crate::report::DreamReport;
 use crate::state::StateError;
 use crate::state::audit::Subject;
@@ -132,8 +134,8 @@ pub struct EpisodeMove {
     pub digest: String,
 }
 
-/// Something a person is asked, one line of `queues/review.jsonl`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Something a person is asked, or will be: a line of `queues/review.jsonl`, of which the last one of an id counts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReviewItem {
     /// UUID v5 of run and text.
     pub id: String,
@@ -147,8 +149,55 @@ pub struct ReviewItem {
     pub memories: Vec<String>,
     /// Why it is asked.
     pub reason: String,
-    /// The run that asks.
+    /// The run that found it.
     pub run: String,
+    /// Digests of the memories' texts as they were judged; a text that changed since is another question.
+    #[serde(default)]
+    pub digests: Vec<String>,
+    /// The text, or two, that would carry both memories of a conflict.
+    #[serde(default)]
+    pub proposal: Vec<String>,
+    /// What the proposal would be: `state_change` or `different_aspects`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<String>,
+    /// The rule that would forbid the proposal, had the judge wanted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub veto: Option<String>,
+    /// What a draft would be stored as, besides its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<AskedDraft>,
+    /// The chunks it rests on.
+    #[serde(default)]
+    pub sources: Vec<Source>,
+    /// How much it deserves one of the night's questions; higher is better.
+    #[serde(default)]
+    pub weight: f64,
+    /// Since when it is in the queue; unknown for lines of older versions, which were asked at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+    /// When a person was asked; until then it competes every night.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<DateTime<Utc>>,
+    /// The day on which it runs out: what is in question then stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<NaiveDate>,
+}
+
+/// What a draft in question would be stored as.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskedDraft {
+    /// Its category.
+    pub category: Category,
+    /// Its importance.
+    pub importance: f64,
+    /// People, places and things it names.
+    pub entities: Vec<String>,
+    /// Free tags.
+    pub tags: Vec<String>,
+    /// The latest date it is about.
+    pub about: Option<NaiveDate>,
+    /// Emotion strength.
+    pub emotion: f64,
 }
 
 /// What the ledger of active days takes in.
@@ -232,8 +281,17 @@ pub struct DreamPlan {
     pub judged: Vec<JudgedPair>,
     /// Ledger changes by agent.
     pub ledger: BTreeMap<String, LedgerChange>,
-    /// What a person is asked.
+    /// What a person is asked, or will be.
     pub review: Vec<ReviewItem>,
+    /// What became of what a person decided.
+    #[serde(default)]
+    pub decided: Vec<Decision>,
+    /// The retry queue as it is after this run; none when it stays as it is.
+    #[serde(default)]
+    pub retry: Option<RetryQueue>,
+    /// The only agent this run touches, if it was told one.
+    #[serde(default)]
+    pub only_agent: Option<String>,
     /// Episodes that move.
     pub moves: Vec<EpisodeMove>,
     /// What is left of memories that were forgotten on purpose.

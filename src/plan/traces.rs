@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{Days, NaiveDate};
 
-use crate::config::Fade;
+use crate::config::{Config, Fade};
 use crate::detail;
 use crate::dream::Night;
 use crate::memory::{Archived, Memory, Reconciled, Trace, text_digest};
@@ -32,6 +32,15 @@ pub struct Recalls {
     pub by_text: BTreeSet<(String, NaiveDate)>,
     /// Whether there is any recall source that could be read.
     pub readable: bool,
+}
+
+/// Whether an agent's memories may fade at all.
+pub(crate) fn fading_allowed(config: &Config, days: &AgentDays) -> bool {
+    match config.fade {
+        Fade::On => true,
+        Fade::Off => false,
+        Fade::Auto => !config.has_gateway() || days.recalls_readable.len() >= READABLE_DAYS,
+    }
 }
 
 /// The traces of a night in the making.
@@ -85,11 +94,7 @@ impl<'a> Traces<'a> {
         if readable {
             days.recalls_readable.extend(new.difference(&before.active));
         }
-        let allowed = match self.night.config.fade {
-            Fade::On => true,
-            Fade::Off => false,
-            Fade::Auto => !self.night.config.has_gateway() || days.recalls_readable.len() >= READABLE_DAYS,
-        };
+        let allowed = fading_allowed(self.night.config, &days);
         days.fading_since = allowed.then(|| before.fading_since.unwrap_or(today));
         if days != before {
             let change = LedgerChange {

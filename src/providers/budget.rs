@@ -20,6 +20,8 @@ pub struct Limits {
     pub concurrency: usize,
     /// Retries in the whole run. Once they are used up, every request has one try.
     pub retries: u32,
+    /// `DREAMER_MAX_TOKENS`: tokens of prompts, embedded texts and replies together; none for no limit.
+    pub max_tokens: Option<u64>,
 }
 
 impl Limits {
@@ -27,7 +29,14 @@ impl Limits {
     pub fn new(max_calls: u32, max_minutes: u64, concurrency: usize, start: Instant) -> Self {
         // A year stands for "no limit": `start + u64::MAX minutes` would overflow.
         let minutes = max_minutes.min(365 * 24 * 60);
-        Self { max_calls, deadline: start + Duration::from_secs(minutes * 60), concurrency, retries: 30 }
+        let deadline = start + Duration::from_secs(minutes * 60);
+        Self { max_calls, deadline, concurrency, retries: 30, max_tokens: None }
+    }
+
+    /// The same with a limit of tokens.
+    #[must_use]
+    pub fn with_tokens(self, max_tokens: Option<u64>) -> Self {
+        Self { max_tokens, ..self }
     }
 }
 
@@ -81,6 +90,21 @@ pub struct Reached(pub &'static str);
 
 const MAX_CALLS: Reached = Reached("DREAMER_MAX_CALLS");
 const MAX_MINUTES: Reached = Reached("DREAMER_MAX_MINUTES");
+const MAX_TOKENS: Reached = Reached("DREAMER_MAX_TOKENS");
+
+/// A place on the wire. Gives it back, with the tokens that were set aside for the request, when it is dropped.
+#[derive(Debug)]
+pub struct Permit<'a> {
+    _place: SemaphorePermit<'a>,
+    set_aside: u64,
+    budget: &'a Budget,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.budget.set_aside.fetch_sub(self.set_aside, Ordering::Relaxed);
+    }
+}
 
 /// The one budget of a run.
 #[derive(Debug)]
@@ -93,6 +117,8 @@ pub struct Budget {
     retries: AtomicU32,
     input_tokens: AtomicU64,
     output_tokens: AtomicU64,
+    /// What the requests on their way may cost at most, as estimated.
+    set_aside: AtomicU64,
 }
 
 impl Budget {
@@ -111,6 +137,7 @@ impl Budget {
             retries: AtomicU32::new(0),
             input_tokens: AtomicU64::new(0),
             output_tokens: AtomicU64::new(0),
+            set_aside: AtomicU64::new(0),
         })
     }
 
@@ -139,20 +166,38 @@ impl Budget {
             Some(MAX_MINUTES)
         } else if self.calls.load(Ordering::Relaxed) >= self.limits.max_calls {
             Some(MAX_CALLS)
+        } else if self.limits.max_tokens.is_some_and(|most| self.tokens() >= most) {
+            Some(MAX_TOKENS)
         } else {
             None
         }
     }
 
-    /// Waits for a place and counts one request. Hold the permit until the reply is read.
+    /// Tokens that a request for words leaves free: what it says is worth nothing until it is embedded.
+    pub fn left_for_embedding(&self) -> u64 {
+        self.limits.max_tokens.unwrap_or(0) / 20
+    }
+
+    /// Tokens spent so far, both ways.
+    fn tokens(&self) -> u64 {
+        self.input_tokens.load(Ordering::Relaxed) + self.output_tokens.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a place and counts one request that costs at most `estimate` tokens, both ways. Hold the permit until
+    /// the reply is read.
     ///
     /// # Errors
-    /// When a limit is reached; the request must not be sent.
-    pub async fn start(&self) -> Result<SemaphorePermit<'_>, Reached> {
+    /// When a limit is reached, or would be by this request; it must not be sent.
+    pub async fn start(&self, estimate: u64) -> Result<Permit<'_>, Reached> {
         let permit = self.places.acquire().await.expect("the semaphore is never closed");
         // After the wait: it may have taken longer than the night has left.
         if Instant::now() >= self.limits.deadline {
             return Err(MAX_MINUTES);
+        }
+        let on_the_way = self.set_aside.fetch_add(estimate, Ordering::Relaxed);
+        let permit = Permit { _place: permit, set_aside: estimate, budget: self };
+        if self.limits.max_tokens.is_some_and(|most| self.tokens() + on_the_way + estimate > most) {
+            return Err(MAX_TOKENS);
         }
         take_one(&self.calls, self.limits.max_calls).then_some(permit).ok_or(MAX_CALLS)
     }
@@ -210,10 +255,10 @@ mod tests {
     #[tokio::test]
     async fn no_request_starts_beyond_the_limit() {
         let budget = Budget::new(limits(2));
-        drop(budget.start().await.unwrap());
+        drop(budget.start(0).await.unwrap());
         assert_eq!(budget.reached(), None);
-        drop(budget.start().await.unwrap());
-        assert_eq!(budget.start().await.unwrap_err(), MAX_CALLS);
+        drop(budget.start(0).await.unwrap());
+        assert_eq!(budget.start(0).await.unwrap_err(), MAX_CALLS);
         assert_eq!(budget.reached(), Some(MAX_CALLS));
         assert_eq!(budget.spent().calls, 2);
     }
@@ -221,7 +266,7 @@ mod tests {
     #[tokio::test]
     async fn no_request_starts_and_no_wait_begins_after_the_deadline() {
         let budget = Budget::new(Limits { deadline: Instant::now(), ..limits(9) });
-        assert_eq!(budget.start().await.unwrap_err(), MAX_MINUTES);
+        assert_eq!(budget.start(0).await.unwrap_err(), MAX_MINUTES);
         assert_eq!(budget.pause(Duration::ZERO).await, Err(MAX_MINUTES));
         assert_eq!(budget.spent().calls, 0);
         let soon = Budget::new(Limits { deadline: Instant::now() + Duration::from_secs(5), ..limits(9) });
@@ -231,8 +276,23 @@ mod tests {
     #[tokio::test]
     async fn only_so_many_requests_are_on_their_way_at_once() {
         let budget = Budget::new(limits(9));
-        let (_first, _second) = (budget.start().await.unwrap(), budget.start().await.unwrap());
+        let (_first, _second) = (budget.start(0).await.unwrap(), budget.start(0).await.unwrap());
         assert_eq!(budget.places.available_permits(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_could_pass_the_limit_of_tokens_is_not_sent() {
+        let budget = Budget::new(limits(9).with_tokens(Some(1_000)));
+        let first = budget.start(600).await.unwrap();
+        assert_eq!(budget.start(500).await.unwrap_err(), MAX_TOKENS, "600 are on their way");
+        budget.add_tokens(200, 100);
+        drop(first);
+        // What a reply really cost counts, not what it could have cost; a refused request sets nothing aside.
+        drop(budget.start(700).await.unwrap());
+        assert_eq!(budget.start(701).await.unwrap_err(), MAX_TOKENS);
+        assert_eq!((budget.reached(), budget.spent().calls), (None, 2));
+        budget.add_tokens(700, 0);
+        assert_eq!(budget.reached(), Some(MAX_TOKENS));
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn pairs() -> Vec<Pair> {
 }
 
 /// The texts to embed, each once.
-fn texts() -> Vec<&'static str> {
+pub(crate) fn texts() -> Vec<&'static str> {
     let mut known = BTreeSet::new();
     pairs().into_iter().flat_map(|pair| pair.texts).filter(|text| known.insert(*text)).collect()
 }

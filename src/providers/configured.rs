@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::budget::Budget;
+use super::embedding::requests;
+use super::ollama::embeddings::OllamaEmbeddings;
 use super::ollama::{OllamaChat, OllamaEmbedder};
+use super::openai::embeddings::OpenAiEmbeddings;
 use super::openai::{OpenAiChat, OpenAiEmbedder};
 use super::{Embedder, Reasoner, local};
 use crate::config::{Config, ConfigError, EmbeddingProvider, LlmProvider};
@@ -43,6 +46,15 @@ pub fn reasoner(config: &Config, budget: Arc<Budget>) -> Result<Reasoner<'static
             Reasoner::Model(Box::new(OpenAiChat::new(&openai.base_url, key, &openai.llm_model, budget)?))
         }
     })
+}
+
+/// How many requests embedding these texts takes; none where nothing is sent.
+pub(crate) fn embedding_requests(config: &Config, texts: &[&str]) -> usize {
+    match config.embedding_provider {
+        EmbeddingProvider::Builtin => 0,
+        EmbeddingProvider::Ollama => requests::<OllamaEmbeddings>(texts),
+        EmbeddingProvider::OpenAi => requests::<OpenAiEmbeddings>(texts),
+    }
 }
 
 fn unknown_model(error: local::UnknownModel) -> ConfigError {

@@ -173,6 +173,12 @@ impl<A: EmbeddingApi> Remote<A> {
     }
 }
 
+/// How many requests these texts take, as long as the server has not said what it takes.
+pub(crate) fn requests<A: EmbeddingApi>(texts: &[&str]) -> usize {
+    let pieces: Vec<&str> = texts.iter().flat_map(|text| split(text, A::FIRST.input_tokens)).collect();
+    batches(&pieces, A::FIRST).len()
+}
+
 /// Splits the inputs into requests.
 fn batches<'a, 'b>(texts: &'a [&'b str], manners: Manners) -> Vec<&'a [&'b str]> {
     let (mut batches, mut start, mut tokens) = (Vec::new(), 0, 0);

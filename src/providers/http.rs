@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::ProviderError;
 use super::budget::{Budget, Reached};
+use super::embedding::estimate_tokens;
 
 /// A server is given up when this many requests in a row failed for good: a dead one costs a night minutes and not
 /// hours. One alone may be the fault of its own content.
@@ -24,6 +25,9 @@ const FAILURES_IN_A_ROW: u32 = 2;
 
 /// How long a question beside the work may take: what a model is, or that it may go.
 const ASIDE: Duration = Duration::from_secs(10);
+
+/// Tokens a reply is taken to need at most where the request may not say how many it may have.
+const UNSAID_REPLY: u64 = 2_000;
 
 /// Characters of a server's error text that are shown.
 const DETAIL_CHARS: usize = 300;
@@ -125,6 +129,17 @@ pub(crate) enum Failure {
     Final(ProviderError),
 }
 
+/// What a request costs at most, both ways: an upper estimate of its texts, and the longest reply it asks for.
+fn most_tokens(body: &Value, budget: &Budget) -> u64 {
+    let texts = estimate_tokens(&body.to_string()) as u64;
+    if body.get("messages").is_none() {
+        return texts;
+    }
+    let limits = [&body["max_completion_tokens"], &body["max_tokens"], &body["options"]["num_predict"]];
+    let reply = limits.into_iter().find_map(Value::as_u64).unwrap_or(UNSAID_REPLY);
+    texts + reply + budget.left_for_embedding()
+}
+
 /// One try that failed in a way that another may mend.
 struct Passing {
     cause: Cause,
@@ -195,11 +210,12 @@ impl Endpoint {
                 Closed::Refused(rejection) => self.refused(rejection),
             }));
         }
+        let estimate = most_tokens(body, &self.budget);
         let body = serde_json::to_vec(body).expect("a JSON value can be written");
         let mut waits = self.budget.waits();
         let mut tries = 0;
         loop {
-            let permit = self.budget.start().await.map_err(|reached| self.exhausted(reached))?;
+            let permit = self.budget.start(estimate).await.map_err(|reached| self.exhausted(reached))?;
             let answer = self.send(path, body.clone()).await;
             drop(permit);
             tries += 1;

@@ -16,6 +16,8 @@ pub mod recorded;
 pub mod replay;
 pub mod reply;
 
+pub(crate) use embedding::estimate_tokens;
+
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 

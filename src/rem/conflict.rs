@@ -11,8 +11,8 @@ use crate::detail;
 use crate::memory::{Category, Partition, Similarity, text_digest};
 use crate::nrem::cluster::dot;
 use crate::privacy::Privacy;
-use crate::providers::Prompt;
 use crate::providers::reply::{self, de};
+use crate::providers::{Prompt, estimate_tokens};
 use crate::state::journal::JudgedPair;
 
 /// Most candidates a new claim is compared with.
@@ -231,7 +231,8 @@ same time (two pets, two hobbies, two meetings) are unrelated. When in doubt: un
 Fields: `reason` first, short. `new_subject` and `old_subject`: whom or what each is about, copied exactly from its text. \
 `texts`: for state_change one memory that states the present and, dated, the past (\"used to like cats, allergic to \
 cats since 2026-03-10\"); newer is what was said later (`said`), whatever dates the texts speak of. For \
-different_aspects one fuller memory, or two when one would pass 300 characters. Otherwise empty. Write from `originals` \
+different_aspects one fuller memory, or two when one would pass 300 characters. For pending_review the memory you would \
+write if a person says that they belong together. Otherwise empty. Write from `originals` \
 where they are given. Keep every number, date, name, URL and identifier of both. Add nothing. At most 300 characters \
 each (150 in Chinese, Japanese or Korean), in the language of the memories. Never an instruction.";
 
@@ -248,8 +249,18 @@ pub fn prompt(neighbourhood: &Neighbourhood, claims: &[Claim], privacy: &Privacy
         user: privacy.to_prompt(&material),
         schema_name: "verdicts",
         schema: schema(),
-        max_tokens: 400 + 300 * neighbourhood.candidates.len() as u32,
+        max_tokens: max_reply(neighbourhood.candidates.len()),
     }
+}
+
+/// Tokens a reply about so many candidates may have.
+pub(crate) fn max_reply(candidates: usize) -> u32 {
+    400 + 300 * candidates as u32
+}
+
+/// An upper estimate of the tokens of a prompt without its memories.
+pub(crate) fn frame_tokens() -> u64 {
+    (estimate_tokens(SYSTEM) + estimate_tokens(&schema().to_string())) as u64 + 20
 }
 
 fn describe(number: Option<usize>, claim: &Claim) -> Value {

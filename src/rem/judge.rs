@@ -8,8 +8,10 @@ use crate::error::chain;
 use crate::language;
 use crate::nrem::quote::{Quote, words_of};
 use crate::providers::{LanguageModel, ProviderError, Reasoner};
-use crate::rem::Reconciliation;
+use crate::queues::retry::{self, About};
 use crate::rem::conflict::{self, Claim, Neighbourhood, Relation, Verdict};
+use crate::rem::{Reconciliation, UnreadablePair};
+use crate::state::journal::JudgedPair;
 
 /// Judges the neighbourhoods in order and takes the verdicts in. What could not be asked or read stays open.
 pub async fn judge(
@@ -18,28 +20,46 @@ pub async fn judge(
     may_leave: &BTreeMap<String, usize>,
     rem: &mut Reconciliation,
 ) {
-    let answers = match night.reasoner {
+    let answers: Vec<(Neighbourhood, Result<Vec<Verdict>, NoVerdict>)> = match night.reasoner {
         Reasoner::Extractive => {
-            let by_rules = |n| Ok(by_rules(n, &rem.claims, night.thresholds.duplicate));
+            let by_rules =
+                |n: &Neighbourhood| (n.clone(), Ok(by_rules(n, &rem.claims, night.thresholds.duplicate)));
             open.iter().map(by_rules).collect()
         }
         Reasoner::Model(model) => {
             let calls =
-                open.iter().map(|neighbourhood| ask(night, model.as_ref(), neighbourhood, &rem.claims));
-            futures::future::join_all(calls).await
+                open.iter().map(|neighbourhood| ask_apart(night, model.as_ref(), neighbourhood, &rem.claims));
+            let answers: Vec<Vec<_>> = futures::future::join_all(calls).await;
+            answers.into_iter().flatten().collect()
         }
     };
-    for (neighbourhood, answer) in open.iter().zip(answers) {
+    for (neighbourhood, answer) in answers {
         match answer {
-            Ok(verdicts) => rem.resolutions.take_in(neighbourhood, verdicts, &rem.claims, may_leave),
-            Err(no_verdict) => {
+            Ok(verdicts) => rem.resolutions.take_in(&neighbourhood, verdicts, &rem.claims, may_leave),
+            Err(NoVerdict::Provider(error)) => {
                 rem.resolutions.waiting.insert(neighbourhood.new);
-                match no_verdict {
-                    NoVerdict::Unreadable => rem.unreadable += 1,
-                    NoVerdict::Provider(error) => note_failure(&error, rem),
-                }
+                note_failure(&error, rem);
+            }
+            Err(NoVerdict::Unreadable(why)) => {
+                rem.unreadable += 1;
+                note_unreadable(night, &neighbourhood, &why, rem);
             }
         }
+    }
+}
+
+/// Both claims of each pair are kept. They are asked about again on the next night; after three, a person is.
+fn note_unreadable(night: &Night<'_>, neighbourhood: &Neighbourhood, why: &str, rem: &mut Reconciliation) {
+    let new = neighbourhood.new;
+    for candidate in &neighbourhood.candidates {
+        let (one, other) = (&rem.claims[new], &rem.claims[candidate.claim]);
+        let about = About::from(JudgedPair::of(&one.digest(), &other.digest()));
+        let nights = night.retry.nights(&about, night.now) + 1;
+        if nights < retry::NIGHTS {
+            rem.resolutions.waiting.insert(new);
+        }
+        let (old, why) = (candidate.claim, why.to_owned());
+        rem.retrying.push(UnreadablePair { new, old, about, nights, why });
     }
 }
 
@@ -52,8 +72,33 @@ pub fn note_failure(error: &ProviderError, rem: &mut Reconciliation) {
 }
 
 enum NoVerdict {
-    Unreadable,
+    Unreadable(String),
     Provider(ProviderError),
+}
+
+/// One call. When its reply cannot be read it is asked again in halves, within a bound, so that one pair about which no
+/// reply can be read does not keep the others open.
+async fn ask_apart(
+    night: &Night<'_>,
+    model: &dyn LanguageModel,
+    neighbourhood: &Neighbourhood,
+    claims: &[Claim],
+) -> Vec<(Neighbourhood, Result<Vec<Verdict>, NoVerdict>)> {
+    let mut calls_left = retry::extra_calls(neighbourhood.candidates.len());
+    let mut settled = Vec::new();
+    let mut due = vec![neighbourhood.clone()];
+    while let Some(mut part) = due.pop() {
+        let answer = ask(night, model, &part, claims).await;
+        let count = part.candidates.len();
+        if matches!(answer, Err(NoVerdict::Unreadable(_))) && count > 1 && calls_left >= 2 {
+            calls_left -= 2;
+            let second = Neighbourhood { new: part.new, candidates: part.candidates.split_off(count / 2) };
+            due.extend([second, part]);
+            continue;
+        }
+        settled.push((part, answer));
+    }
+    settled
 }
 
 async fn ask(
@@ -64,11 +109,13 @@ async fn ask(
 ) -> Result<Vec<Verdict>, NoVerdict> {
     let prompt = conflict::prompt(neighbourhood, claims, night.privacy);
     let reply = model.complete(&prompt).await.map_err(|error| match error {
-        ProviderError::CutOff { .. } | ProviderError::Malformed { .. } => NoVerdict::Unreadable,
+        ProviderError::CutOff { .. } | ProviderError::Malformed { .. } => {
+            NoVerdict::Unreadable(error.to_string())
+        }
         error => NoVerdict::Provider(error),
     })?;
-    let mut verdicts = conflict::parse(&night.privacy.restore(&reply.text), neighbourhood)
-        .map_err(|_| NoVerdict::Unreadable)?;
+    let mut verdicts =
+        conflict::parse(&night.privacy.restore(&reply.text), neighbourhood).map_err(NoVerdict::Unreadable)?;
     let digest = prompt.digest();
     verdicts.iter_mut().for_each(|verdict| verdict.prompt = Some(digest.clone()));
     Ok(verdicts)

@@ -17,6 +17,7 @@ use crate::memory::{Departure, Memory, Reconciled, Similarity, text_digest};
 use crate::nrem::dedup::says_the_same;
 use crate::nrem::draft::evidence;
 use crate::nrem::{Compressed, NewDraft};
+use crate::queues::retry::About;
 use crate::rem::conflict::{Claim, MAX_CANDIDATES, Neighbourhood, Original, Relation, Verdict, entities_of};
 use crate::rem::fading::LossBudget;
 use crate::rem::resolution::{Resolution, Resolutions};
@@ -37,6 +38,21 @@ pub struct Recaptured {
     pub id: String,
     /// The live memory that carries its content by now.
     pub successor: String,
+}
+
+/// A pair about which the judge's reply could not be read. Numbers are indexes of claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadablePair {
+    /// The new claim.
+    pub new: usize,
+    /// The existing one.
+    pub old: usize,
+    /// The pair in the retry queue.
+    pub about: About,
+    /// Nights on which it was asked about in vain, tonight included.
+    pub nights: u32,
+    /// Why the reply could not be read.
+    pub why: String,
 }
 
 /// What REM made of the drafts and rows.
@@ -60,6 +76,8 @@ pub struct Reconciliation {
     pub candidates: usize,
     /// Replies that could not be read: both memories are kept, the pair stays open.
     pub unreadable: usize,
+    /// The pairs they were about.
+    pub retrying: Vec<UnreadablePair>,
     /// Why a provider's failure left conflicts open.
     pub failed: Option<String>,
     /// Which limit left conflicts open.

@@ -60,6 +60,10 @@ pub enum Resolution {
         new: usize,
         /// The existing one.
         old: usize,
+        /// The text that would carry both, if the judge gave one.
+        texts: Vec<String>,
+        /// Whom or what the judge takes each to be about: the new one, the existing one.
+        subjects: (String, String),
         /// Cosine of the two.
         similarity: Similarity,
         /// The judge's question.
@@ -132,9 +136,12 @@ impl Resolutions {
             return;
         }
         let (reason, prompt) = (verdict.reason, verdict.prompt);
+        let subjects = (verdict.new_subject, verdict.old_subject);
         let resolution = match verdict.relation {
             Relation::Unrelated => Resolution::KeepBoth { new, old, similarity, reason, veto: None },
-            Relation::PendingReview => Resolution::PendingReview { new, old, similarity, reason },
+            Relation::PendingReview => {
+                Resolution::PendingReview { new, old, texts: verdict.texts, subjects, similarity, reason }
+            }
             Relation::Duplicate => {
                 let (keep, drop) = better(new, old, claims);
                 Resolution::Duplicate { keep, drop, similarity, reason, prompt }

@@ -4,9 +4,17 @@ use std::fmt::Write;
 
 use chrono::{DateTime, TimeZone};
 
+use super::confirm::to_confirm;
 use super::{Created, DreamReport, Faded, Group, Joined, Kept, Shown, Status, Strengthened};
 use crate::language::counted;
 use crate::state::journal::Fate;
+
+// Writing to a String cannot fail; the macro keeps that in one place.
+macro_rules! line {
+    ($log:expr, $($arg:tt)*) => { writeln!($log, $($arg)*).expect("a string takes every line") };
+}
+
+pub(super) use line;
 
 /// Renders the log. `started` is the start in the operator's time zone.
 pub fn dream_log<Tz: TimeZone>(report: &DreamReport, started: &DateTime<Tz>) -> String
@@ -18,8 +26,11 @@ where
         super::undone::log(&mut log, undone, report, &started.format("%Y-%m-%d %H:%M:%S %Z").to_string());
         return log;
     }
+    if to_confirm(&mut log, report) {
+        line!(log, "## The night\n");
+    }
     opening(&mut log, report);
-    questions(&mut log, report);
+    carried_out(&mut log, report);
     created(&mut log, &report.created);
     strengthened(&mut log, &report.strengthened);
     joined(&mut log, &report.joined);
@@ -32,11 +43,6 @@ where
     log
 }
 
-// Writing to a String cannot fail; the macro keeps that in one place.
-macro_rules! line {
-    ($log:expr, $($arg:tt)*) => { writeln!($log, $($arg)*).expect("a string takes every line") };
-}
-
 fn opening(log: &mut String, report: &DreamReport) {
     let words = match report.status {
         Status::Failed => "**Something failed; what was settled is saved, the rest waits.**",
@@ -45,11 +51,8 @@ fn opening(log: &mut String, report: &DreamReport) {
         Status::Done | Status::NotDue => "The night is done.",
     };
     line!(log, "{words}");
-    if let Some(why) = &report.failure {
-        line!(log, "\n> {why}");
-    }
-    if let Some(why) = &report.limit {
-        line!(log, "\n> {why}");
+    for why in report.failure.iter().chain(&report.limit) {
+        line!(log, "\n> {}", one_line(why));
     }
     let (before, after) = report.live;
     let change = i64::try_from(after).unwrap_or(0) - i64::try_from(before).unwrap_or(0);
@@ -87,13 +90,13 @@ fn opening(log: &mut String, report: &DreamReport) {
     }
 }
 
-fn questions(log: &mut String, report: &DreamReport) {
-    if report.questions.is_empty() {
+fn carried_out(log: &mut String, report: &DreamReport) {
+    if report.carried_out.is_empty() {
         return;
     }
-    line!(log, "\n## To confirm\n\nKept as they are until somebody decides (`queues/review.jsonl`):\n");
-    for question in &report.questions {
-        line!(log, "- {}", one_line(question));
+    line!(log, "\n## What you decided\n");
+    for told in &report.carried_out {
+        line!(log, "- {}", one_line(told));
     }
 }
 
@@ -238,7 +241,7 @@ fn left_over(log: &mut String, report: &DreamReport) {
         .filter(|g| matches!(g.fate, Fate::HeldBack | Fate::PassedOver | Fate::PendingReview));
     let groups: Vec<_> = groups.collect();
     let later = waiting.rows + waiting.merging + waiting.days + waiting.unreadable + waiting.conflicts;
-    if groups.is_empty() && later == 0 {
+    if groups.is_empty() && later == 0 && report.retrying.is_empty() {
         return;
     }
     line!(log, "\n## Waiting\n");
@@ -269,6 +272,10 @@ fn left_over(log: &mut String, report: &DreamReport) {
         if count > 0 {
             line!(log, "- {} {what}", counted(count, noun));
         }
+    }
+    if !report.retrying.is_empty() {
+        line!(log, "\nIn the retry queue, because a model's reply could not be read:\n");
+        report.retrying.iter().for_each(|entry| line!(log, "- {}", one_line(entry)));
     }
 }
 
@@ -360,7 +367,7 @@ fn places(group: &Group) -> String {
     format!("{}{more}", group.places.join(", "))
 }
 
-fn short(memory: &Shown) -> &str {
+pub(super) fn short(memory: &Shown) -> &str {
     memory.id.get(..8).unwrap_or(&memory.id)
 }
 
@@ -371,8 +378,15 @@ fn sources(sources: &[String]) -> String {
 }
 
 /// Text of a memory or an episode in a list item: on one line, and without anything that would load a page, start
-/// code or open HTML where the log is rendered. Other markup stays, since people also read the log as plain text.
+/// code, open HTML or look like a box to tick or its marker. Other markup stays, since people also read the log as plain
+/// text.
 pub(super) fn one_line(text: &str) -> String {
-    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    joined.replace('\\', "\\\\").replace('<', "\\<").replace('`', "\\`").replace("](", "]\\(")
+    // Some control characters end a line for an editor, and are no white space for us.
+    let visible = text.replace(|c: char| c.is_control(), " ");
+    let joined = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    let escaped = joined.replace('\\', "\\\\").replace('<', "\\<").replace('`', "\\`").replace("](", "]\\(");
+    match escaped.as_bytes() {
+        [b'[' | b'-' | b'*' | b'+', ..] => format!("\\{escaped}"),
+        _ => escaped,
+    }
 }

@@ -2,7 +2,7 @@
 //! counts. It is why nothing is learned twice and nothing is forgotten half-way.
 //! The judged pairs lie beside it: what REM has already asked about.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -125,6 +125,19 @@ impl Journal {
     /// The last record of a chunk.
     pub fn get(&self, digest: &str) -> Option<&ChunkRecord> {
         self.records.get(digest)
+    }
+
+    /// Forgets what became of a chunk, in memory only: it is tried anew tonight, as if it had been held back.
+    pub fn reopen(&mut self, digest: &str) {
+        if let Some(record) = self.records.get_mut(digest) {
+            (record.fate, record.nights) = (Fate::HeldBack, 0);
+        }
+    }
+
+    /// Names of the episodes that hold a chunk without a fate.
+    pub fn open_episodes(&self) -> BTreeSet<String> {
+        let open = self.records.values().filter(|record| !record.fate.is_final());
+        open.map(|record| record.episode.clone()).collect()
     }
 
     /// Whether the chunk has its fate.

@@ -9,8 +9,14 @@ mod hostile;
 mod limits;
 mod memorybank;
 mod models;
+mod one_agent;
+mod preview;
 mod relations;
+mod retry;
+mod review;
 mod revival;
+mod ticks;
+mod tokens;
 mod vetoes;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use dreamer::queues::decisions::Answer;
 use dreamer::state::maintenance::length_of_time;
 
 /// The night shift of an AI agent's memory. Without a command it dreams.
@@ -54,6 +55,9 @@ pub(crate) struct Night {
     /// Go on although many memories vanished from the table since the last run: it was meant
     #[arg(long)]
     pub(crate) accept_vanished: bool,
+    /// Touch this agent alone: its episodes, its memories, its questions
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
     /// Print one summary object on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -67,6 +71,15 @@ pub(crate) enum Other {
         /// The run's id, as the dry run named it
         run: String,
         /// Print one summary object on stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell what the next night would take in and cost at most, and how the table is; changes nothing
+    Preview {
+        /// Look at this agent alone
+        #[arg(long, value_name = "ID")]
+        agent: Option<String>,
+        /// As one JSON object
         #[arg(long)]
         json: bool,
     },
@@ -150,6 +163,11 @@ pub(crate) enum Other {
         #[command(subcommand)]
         switch: Switch,
     },
+    /// Answer what only a person can tell
+    Review {
+        #[command(subcommand)]
+        say: Say,
+    },
     /// Send the operator an alert, to try the way it takes or from a script
     Alert {
         /// What it says
@@ -227,6 +245,40 @@ fn time(text: &str) -> Result<TimeDelta, String> {
     length_of_time(text).ok_or_else(|| "a time is 30m, 2h, 1d or the like, more than nothing".to_owned())
 }
 
+/// The ways to deal with questions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Say {
+    /// List the open ones, the weightiest first
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one with all that is known of it
+    Show {
+        /// The question's id, or the beginning of it
+        id: String,
+    },
+    /// Say yes; the next run carries it out
+    Approve {
+        /// The question's id, or the beginning of it
+        id: String,
+        /// As what: merge, duplicate or keep; store or raw-only; again [default: the first the question has]
+        #[arg(long = "as", value_name = "ANSWER", value_parser = answer)]
+        answer: Option<Answer>,
+    },
+    /// Say no: keep both, or keep the raw text alone; the next run carries it out
+    Reject {
+        /// The question's id, or the beginning of it
+        id: String,
+    },
+}
+
+fn answer(word: &str) -> Result<Answer, String> {
+    let known = Answer::from_word(word).filter(|answer| *answer != Answer::Undo);
+    known.ok_or_else(|| "the answers are merge, duplicate, keep, store, raw-only and again".into())
+}
+
 /// The ways to look into the memories.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Look {
@@ -274,9 +326,10 @@ impl Command {
                 || night.rem_only
                 || night.if_due
                 || night.accept_vanished
+                || night.agent.is_some()
                 || night.json)
         {
-            let told = "--dry-run, --nrem-only, --rem-only, --if-due, --accept-vanished and --json before a command belong to the night; \
+            let told = "--dry-run, --nrem-only, --rem-only, --if-due, --accept-vanished, --agent and --json before a command belong to the night; \
                         give a command its own flags after its name";
             return Err(Self::command().error(ErrorKind::ArgumentConflict, told));
         }

@@ -10,7 +10,9 @@ mod memories;
 mod night;
 mod output;
 mod pin;
+mod preview;
 mod restore;
+mod review;
 mod search;
 mod snapshots;
 mod undo;
@@ -55,10 +57,18 @@ async fn run(command: Command) -> Result<u8, Failure> {
     if let Some(Other::Setup { example }) = command.other {
         return set_up(&layers, if example { Example::Wanted } else { Example::No }).await;
     }
-    let (config, settings) = alert::heard(&command, Config::resolve(&layers)).await?;
+    let (mut config, settings) = alert::heard(&command, Config::resolve(&layers)).await?;
     tell(&config::warnings(&layers, &config));
     match command.other {
-        None => night::dream(&config, &command.night).await,
+        None => {
+            config.only_agent.clone_from(&command.night.agent);
+            night::dream(&config, &command.night).await
+        }
+        Some(Other::Preview { agent, json }) => {
+            config.only_agent = agent;
+            preview::tell(&config, json).await
+        }
+        Some(Other::Review { say }) => review::review(&config, &say).await,
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
         Some(Other::Setup { .. } | Other::Alert { .. }) => Ok(0),
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
@@ -111,5 +121,6 @@ async fn set_up(layers: &Layers, example: Example) -> Result<u8, Failure> {
         }
     };
     tell(&report.warnings);
-    print(&output::setup(&report)).map(|()| 0)
+    print(&output::setup(&report))?;
+    preview::before_the_first_night(layers).await
 }

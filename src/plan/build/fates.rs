@@ -28,31 +28,6 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Chunks whose reply could not be read on three nights.
-    pub(super) fn ask_about_the_unreadable(&mut self) {
-        let unreadable: Vec<_> = self
-            .found
-            .material
-            .chunks
-            .iter()
-            .filter(|chunk| {
-                self.fates
-                    .get(&chunk.digest)
-                    .is_some_and(|(fate, nights, _)| *fate == Fate::PendingReview && *nights > 0)
-            })
-            .collect();
-        for chunk in unreadable {
-            let text = self.night.privacy.to_store(&chunk.text);
-            self.ask(
-                "unreadable",
-                &chunk.agent,
-                vec![text],
-                vec![],
-                "the model's reply could not be read on three nights",
-            );
-        }
-    }
-
     /// The chunks a night used are kept raw, with the memories that rest on them.
     pub(super) fn keep_raw(&mut self) {
         let mut memories: HashMap<&str, Vec<String>> = HashMap::new();

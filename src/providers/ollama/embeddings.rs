@@ -22,7 +22,7 @@ pub struct OllamaEmbedder {
 }
 
 #[derive(Debug)]
-struct OllamaEmbeddings;
+pub(crate) struct OllamaEmbeddings;
 
 impl EmbeddingApi for OllamaEmbeddings {
     type Reply = Embeddings;

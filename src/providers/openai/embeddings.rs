@@ -22,7 +22,7 @@ pub struct OpenAiEmbedder {
 }
 
 #[derive(Debug)]
-struct OpenAiEmbeddings;
+pub(crate) struct OpenAiEmbeddings;
 
 impl EmbeddingApi for OpenAiEmbeddings {
     type Reply = Embeddings;

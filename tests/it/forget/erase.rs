@@ -48,6 +48,7 @@ fn scatter(home: &Home, id: &str, text: &str, run: &str) {
         memories: vec![id.into()],
         reason: "which?".into(),
         run: run.into(),
+        ..ReviewItem::default()
     };
     let other = ReviewItem { texts: vec!["Tea?".into()], memories: vec![], ..item.clone() };
     let lines = [item, other].map(|item| serde_json::to_string(&item).unwrap() + "\n").concat();

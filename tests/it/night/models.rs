@@ -76,6 +76,7 @@ pub(super) struct Script {
     mended: Vec<(&'static str, Value)>,
     verdicts: Vec<(&'static str, &'static str, Value)>,
     rubbish: bool,
+    poison: Vec<&'static str>,
 }
 
 impl Script {
@@ -123,7 +124,16 @@ impl Script {
         self
     }
 
+    /// A prompt with these words has no reply that can be read.
+    pub(super) fn poison(mut self, words: &'static str) -> Self {
+        self.poison.push(words);
+        self
+    }
+
     fn answer(&self, prompt: &Prompt) -> String {
+        if self.poison.iter().any(|words| prompt.user.as_str().contains(words)) {
+            return "What a lovely day.".into();
+        }
         match prompt.schema_name {
             "memories" => self.distil(prompt.user.as_str()),
             "verdicts" if self.rubbish => "Both sound lovely, I cannot choose.".into(),
