@@ -204,7 +204,7 @@ impl Number {
                 }
                 let group = text[range.clone()].rfind(' ').unwrap_or(0);
                 range.end = range.start + group;
-                if !pattern.find(&text[range.clone()]).is_some_and(|found| found.len() == range.len()) {
+                if pattern.find(&text[range.clone()]).is_none_or(|found| found.len() != range.len()) {
                     break;
                 }
             }

@@ -223,9 +223,7 @@ fn links() -> Vec<Kind> {
     vec![
         shape(
             "webhook address",
-            concat!(
-                r"(?i)\bhooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{10,})",
-            ),
+            r"(?i)\bhooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{10,})",
             &["https://hooks.·slack.com/services/T0AB1CD2E/B0AB1CD2E/aB3dE5gH7jK9mN1pQ3sT5vW7"],
             &["https://hooks.slack.com/services/"],
         ),
