@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod dedup;
 pub mod distil;
 pub mod draft;
+pub(crate) mod order;
 pub mod quote;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -13,7 +13,8 @@ use crate::memory::{Category, Importance};
 use crate::nrem::category::{categorise, importance_of};
 use crate::nrem::chunk::Chunk;
 use crate::nrem::cluster::Cluster;
-use crate::nrem::draft::{Decision, MemoryDraft, Origin, problems, steers_the_agent};
+use crate::nrem::draft::{Decision, MemoryDraft, Origin, problems};
+use crate::nrem::order::{self, Piece, Trust};
 use crate::nrem::quote::{Quote, words_of};
 
 /// The name that logs and reports give it.
@@ -62,12 +63,9 @@ fn statements(index: usize, chunk: &Chunk) -> Vec<Sentence<'_>> {
     let before = chunk.reply_to.as_deref().map(|text| (text, Speaker::Assistant));
     let mut found = Vec::new();
     for (text, speaker) in std::iter::once(own).chain(before) {
-        if steers_the_agent(text) {
-            continue;
-        }
-        for words in language::sentences(text) {
+        for Piece { words, trust } in order::pieces(text, &speaker) {
             let words = words.trim();
-            if language::is_question(words) || language::is_small_talk(words) || is_too_short(words) {
+            if trust == Trust::Poisoned || language::is_question(words) || language::is_small_talk(words) || is_too_short(words) {
                 continue;
             }
             // Quoted alone it would say nothing: "It was great."
