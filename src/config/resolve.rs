@@ -14,6 +14,7 @@ use super::{
     Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,
     address, variable,
 };
+use crate::rem::blacklist::Blacklist;
 use crate::providers::thresholds_of;
 
 impl Config {
@@ -109,11 +110,29 @@ impl<'a> Reader<'a> {
             owner: self.take_optional("DREAMER_OWNER", list).unwrap_or_default(),
             timezone: self.timezone(),
             mask_pii: self.take("DREAMER_MASK_PII", mask_pii),
+            merge_blacklist: self.merge_blacklist(),
             window: self.take("DREAMER_WINDOW", window),
             min_new: self.take("DREAMER_MIN_NEW", min_new),
             alerts: self.alerts(),
             home,
         }
+    }
+
+    /// Pairs of names, or the file that holds them.
+    fn merge_blacklist(&mut self) -> Blacklist {
+        let layers = self.layers;
+        let read = |value: &str| {
+            let path = expand(value.trim(), layers);
+            // A pair needs `=`; what has none, or is a file that exists, is a path.
+            if value.contains('=') && !path.is_file() {
+                return Blacklist::parse(value);
+            }
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                format!("the file {} cannot be read ({error}); name a file, or write name=name;name=name", path.display())
+            })?;
+            Blacklist::parse_file(&text).map_err(|why| format!("the file {}: {why}", path.display()))
+        };
+        self.take_optional("DREAMER_MERGE_BLACKLIST", read).unwrap_or_default()
     }
 
     /// A variable with a default.

@@ -28,7 +28,9 @@ pub use check::{lost, missing};
 pub use clock::Time;
 pub use date::Date;
 pub use difference::{Difference, Values, difference};
-pub use meaning::{Answer, Said, Voice, misread, shared};
+pub use meaning::{
+    Answer, Said, Voice, alike, contradiction, misread, misread_merge, person_of, shared, tells_a_past,
+};
 pub use number::Number;
 pub use subject::same_subject;
 pub use wording::{exclusive, has_change_word};
@@ -82,6 +84,11 @@ fn read(text: &str, said_on: Option<NaiveDate>) -> (Details, String) {
     let (mut names, likely_names) = (names.certain, names.likely);
     names.extend(titles);
     (Details { numbers, dates, times, urls, identifiers, names, likely_names, negated }, rest)
+}
+
+/// Whether a normalised text names somebody: the name as whole words, or as written in a script without spaces.
+pub fn names(normal: &str, name: &str) -> bool {
+    name::has_word(normal, name)
 }
 
 /// The folded text with marks in place of everything that is no count: addresses, identifiers, titles, dates, times.

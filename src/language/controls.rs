@@ -29,6 +29,18 @@ pub fn without_controls(text: &str) -> Cow<'_, str> {
     if !text.chars().any(may_hide) {
         return Cow::Borrowed(text);
     }
+    // What goes may bring two others together, or part a joiner from its picture.
+    let mut clean = cleaned(text);
+    loop {
+        let again = cleaned(&clean);
+        if again == clean {
+            return Cow::Owned(clean);
+        }
+        clean = again;
+    }
+}
+
+fn cleaned(text: &str) -> String {
     let text = ESCAPE.replace_all(text, "");
     let mut clean = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -58,7 +70,7 @@ pub fn without_controls(text: &str) -> Cow<'_, str> {
             _ => clean.push(c),
         }
     }
-    Cow::Owned(clean)
+    clean
 }
 
 /// Whether the character may have to go; the fast way out for nearly every text.

@@ -186,7 +186,8 @@ mod tests {
                     crate::rem::veto::veto(
                         &verdict,
                         &claim("n", new, "2026-03-10"),
-                        &claim("o", old, "2026-01-01")
+                        &claim("o", old, "2026-01-01"),
+                        &crate::rem::blacklist::Blacklist::default(),
                     )
                     .is_none(),
                     "{text}"

@@ -97,7 +97,9 @@ fn cjk_cuts(sentence: &str, cuts: &mut Vec<usize>) {
         cuts.extend(CJK_OPENERS.find_iter(sentence).map(|m| m.start()));
     }
     if sentence.chars().any(is_hangul) {
-        cuts.extend(KOREAN_ENDS.find_iter(sentence).map(|m| m.end()));
+        // 배우고 싶다 and 배우고 있다 are one verb.
+        let whole = |end: &usize| ["싶", "있", "계시"].iter().any(|verb| sentence[*end..].starts_with(verb));
+        cuts.extend(KOREAN_ENDS.find_iter(sentence).map(|m| m.end()).filter(|end| !whole(end)));
     }
 }
 

@@ -80,6 +80,11 @@ fn stem(word: &str, german: bool) -> String {
         endings.iter().find_map(|end| word.strip_suffix(end).filter(|stem| stem.len() >= least)).unwrap_or(&word).to_owned()
     };
     if german {
+        // A participle: "geraucht" is "raucht".
+        let word = word.strip_prefix("ge").filter(|rest| rest.len() > 4 && rest.ends_with(['t', 'n'])).unwrap_or(&word);
+        let cut = |endings: &[&str], least: usize| {
+            endings.iter().find_map(|end| word.strip_suffix(end).filter(|stem| stem.len() >= least)).unwrap_or(word).to_owned()
+        };
         return cut(&["est", "ten", "tet", "te", "st", "en", "et", "er", "em", "es", "e", "t", "n", "s"], 3);
     }
     let stem = cut(&["ing", "ied", "ies", "ed", "es", "s", "ly", "e", "y"], 3);

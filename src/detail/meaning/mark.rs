@@ -89,7 +89,7 @@ pattern!(
 );
 pattern!(
     KEEPS_DOUBT,
-    r"\b(?:maybe|perhaps|might|may|could|possib\w*|probab\w*|likely|presumabl\w*|unsure|uncertain\w*|undecided|not (?:sure|certain|decided|know)|think\w*|consider\w*|wonder\w*|toying|plans?|whether|if|would|hopes?|guess\w*|suspects?|assum\w*|believes?|seems?|option|idea|ask\w*|vielleicht|möglicherweise|eventuell|könnte\w*|vermutlich|wahrscheinlich|überlegt?|unsicher|nicht sicher|womöglich|denkt|ob|erwägt)\b",
+    r"\b(?:maybe|perhaps|might|(?:user|he|she|they|it|we) may|could|possib\w*|probab\w*|likely|presumabl\w*|unsure|uncertain\w*|undecided|not (?:sure|certain|decided|know)|think\w*|consider\w*|wonder\w*|toying|plans?|whether|if|would|hopes?|guess\w*|suspects?|assum\w*|believes?|seems?|option|idea|ask\w*|vielleicht|möglicherweise|eventuell|könnte\w*|vermutlich|wahrscheinlich|überlegt?|unsicher|nicht sicher|womöglich|denkt|ob|erwägt)\b",
     r"可能|也许|或许|大概|说不定|没准|恐怕|考虑|犹豫|不确定|不一定|没决定|想|是否|觉得|打算",
     r"かもしれ|たぶん|多分|おそらく|もしかし|検討|迷|可能性|考え|らしい|だろう|でしょう|か分|かわ",
     r"아마|지도 모|수도|고민|고려|까|가능|생각|모르",

@@ -6,6 +6,7 @@
 mod clause;
 mod feature;
 mod mark;
+mod merge;
 mod quantity;
 mod role;
 mod subject;
@@ -14,6 +15,8 @@ use std::collections::BTreeSet;
 
 use mark::Mark;
 use subject::Subject;
+
+pub use merge::{alike, contradiction, misread_merge, person_of, tells_a_past};
 
 use super::{details, wording};
 use crate::language::{self, normalise};
@@ -90,6 +93,13 @@ struct Sources<'a> {
 
 /// What the claim says otherwise than its sources, in words for people and for a model that is to mend it.
 pub fn misread(claim: &str, said: &[Said]) -> Vec<String> {
+    misread_as(claim, said, false)
+}
+
+/// What is wrong with a claim that denies what no source denies.
+const ADDED: &str = "no chunk denies it: a negation is added";
+
+fn misread_as(claim: &str, said: &[Said], merged: bool) -> Vec<String> {
     let german = language::is_german(claim);
     let sources = Sources::of(said, german);
     let names = lower_names(claim);
@@ -106,7 +116,7 @@ pub fn misread(claim: &str, said: &[Said]) -> Vec<String> {
             last = about.clone();
             sources.check(&Claimed::of(clause, &sentence, about, german), &mut found);
         }
-        found.extend(wording_problem(&sentence, &sources));
+        found.extend(wording_problem(&sentence, &sources, merged));
     }
     found.extend(role::swapped(claim, said));
     found.extend(quantity::made_vague(claim, said));
@@ -155,6 +165,18 @@ impl<'a> Claimed<'a> {
         let latin = !self.clause.chars().any(language::is_cjk);
         !part.is_empty()
             && (part.len() * 2 >= found.len() || latin && !self.german && found.first() == part.first())
+    }
+}
+
+impl Claimed<'_> {
+    /// The same, with more than half.
+    fn outweighs(&self, part: &[&String], found: &[&String]) -> bool {
+        part.len() * 2 > found.len() || part.len() * 2 == found.len() && self.weighs(part, found) && part.first() == found.first()
+    }
+
+    /// Where the claim may keep a mark: a denial must stand in the clause itself, the rest in its sentence.
+    fn sentence_for(&self, mark: Mark) -> &str {
+        if mark == Mark::Denied { self.clause } else { self.sentence }
     }
 }
 
@@ -227,7 +249,9 @@ impl<'a> Sources<'a> {
         }
         for mark in Mark::ALL {
             let marked = self.only(&found, |atom| atom.marks.contains(&mark));
-            if claimed.weighs(&marked, &found) && !mark::keeps(mark, claimed.sentence_for(mark)) {
+            // What somebody wants to do may hold other facts: "to visit my sister in Oslo".
+            let weighs = if mark == Mark::Wish { claimed.outweighs(&marked, &found) } else { claimed.weighs(&marked, &found) };
+            if weighs && !mark::keeps(mark, claimed.sentence_for(mark)) {
                 problems.push(mark.dropped().to_owned());
             }
         }
@@ -252,7 +276,7 @@ impl<'a> Sources<'a> {
         let close = counts.iter().zip(&self.sentences).filter(|(count, _)| **count * 2 >= most);
         let said_no = close.into_iter().any(|(_, sentence)| mark::says_no(&sentence.normal));
         if !said_no && !answered_no && !self.sentences.is_empty() {
-            return Some("no chunk denies it: a negation is added".into());
+            return Some(ADDED.into());
         }
         let denied: Vec<&String> = found.iter().copied().filter(|f| claimed.denied.contains(f)).collect();
         let stated = self.only(&denied, |atom| !atom.near_denial);
@@ -274,12 +298,14 @@ impl<'a> Sources<'a> {
 
     /// What only the assistant said and nobody took over.
     fn advised(&self, claimed: &Claimed<'_>, found: &[&String]) -> Option<String> {
-        let open = |atom: &Atom| {
-            matches!(self.said[atom.source].voice, Voice::Assistant(Answer::Other | Answer::No))
+        let denied = mark::says_no(claimed.sentence);
+        let open = |atom: &Atom| match self.said[atom.source].voice {
+            Voice::Assistant(answer) => answer == Answer::Other || answer == Answer::No && !denied,
+            _ => false,
         };
         let advised = self.only(found, |atom| open(atom) && !self.sentences[atom.sentence].asked);
         let all = self.only(found, open);
-        let only_heard = claimed.weighs(&advised, found) || all.len() == found.len();
+        let only_heard = claimed.outweighs(&advised, found) || all.len() == found.len();
         (only_heard && !mark::is_the_assistants(claimed.sentence)).then(|| {
             "only the assistant says so; word it \"the assistant recommended …\" or leave it out".into()
         })
@@ -341,13 +367,6 @@ fn lower_names_in(text: &str, people: &BTreeSet<String>) -> bool {
     people.iter().flat_map(|name| name.split(' ')).any(|part| part.chars().count() > 2 && super::name::has_word(text, part))
 }
 
-impl Claimed<'_> {
-    /// Where the claim may keep a mark: a denial must stand in the clause itself, the rest in its sentence.
-    fn sentence_for(&self, mark: Mark) -> &str {
-        if mark == Mark::Denied { self.clause } else { self.sentence }
-    }
-}
-
 /// Whether a word is taken for granted even in a question or a wish: what stands behind "my".
 fn is_granted(clause: &str, at: usize) -> bool {
     const OWN: &[&str] = &["my", "our", "mein", "meine", "meinen", "meinem", "meiner", "unser", "unsere", "user's", "their"];
@@ -360,7 +379,7 @@ fn is_granted(clause: &str, at: usize) -> bool {
 }
 
 /// An opposite in place of the source's word, or another tense of its verb, where nothing denies.
-fn wording_problem(sentence: &str, sources: &Sources<'_>) -> Option<String> {
+fn wording_problem(sentence: &str, sources: &Sources<'_>, merged: bool) -> Option<String> {
     let own = sources.said.iter().filter(|said| !matches!(said.voice, Voice::Assistant(_)));
     let all = normalise(&own.map(|said| said.text.as_str()).collect::<Vec<_>>().join(" "));
     if mark::denies(sentence) || mark::denies(&all) {
@@ -368,6 +387,10 @@ fn wording_problem(sentence: &str, sources: &Sources<'_>) -> Option<String> {
     }
     if let Some((claimed, said)) = wording::reversed(sentence, &all) {
         return Some(format!("the chunks say “{said}”, not “{claimed}”"));
+    }
+    // A merge tells the older claim as past.
+    if merged || !mark::found(Mark::Past, &all).is_empty() {
+        return None;
     }
     wording::other_tense(sentence, &all).map(|(claimed, said)| format!("the chunks say “{said}”, not “{claimed}”"))
 }

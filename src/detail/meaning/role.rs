@@ -27,8 +27,15 @@ struct Pair {
 /// What is wrong where the claim swaps two people whom a source names around the same verb.
 pub(super) fn swapped(claim: &str, said: &[Said]) -> Option<String> {
     let german = language::is_german(claim);
-    let mut names: Vec<String> = details(claim, None).names.iter().map(|name| normalise(name)).collect();
-    names.push(USER.to_owned());
+    let mut names: Vec<String> = vec![USER.to_owned()];
+    for text in std::iter::once(claim).chain(said.iter().map(|said| said.text.as_str())) {
+        let found = details(text, None);
+        let both = found.names.iter().chain(&found.likely_names);
+        // "Vielleicht" opens a sentence and is no name where the claim writes it small.
+        names.extend(both.filter(|name| claim.contains(name.as_str())).map(|name| normalise(name)));
+    }
+    names.sort();
+    names.dedup();
     let claimed = pairs(claim, &names, german, &Voice::Memory);
     if claimed.is_empty() {
         return None;
