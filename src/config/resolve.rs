@@ -14,8 +14,8 @@ use super::{
     Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,
     address, variable,
 };
-use crate::rem::blacklist::Blacklist;
 use crate::providers::thresholds_of;
+use crate::rem::blacklist::Blacklist;
 
 impl Config {
     /// Checks every value once.
@@ -128,7 +128,10 @@ impl<'a> Reader<'a> {
                 return Blacklist::parse(value);
             }
             let text = std::fs::read_to_string(&path).map_err(|error| {
-                format!("the file {} cannot be read ({error}); name a file, or write name=name;name=name", path.display())
+                format!(
+                    "the file {} cannot be read ({error}); name a file, or write name=name;name=name",
+                    path.display()
+                )
             })?;
             Blacklist::parse_file(&text).map_err(|why| format!("the file {}: {why}", path.display()))
         };
@@ -391,6 +394,8 @@ mod tests {
             ("MAX_EPISODES_PER_RUN", "0", "whole number from 1"),
             ("MAX_NEW_MEMORIES", "-1", "whole number from 1"),
             ("DREAMER_MAX_CALLS", "many", "whole number from 1"),
+            ("DREAMER_MERGE_BLACKLIST", "/no/such/names.txt", "/no/such/names.txt cannot be read"),
+            ("DREAMER_MERGE_BLACKLIST", "Ann=Ann", "both sides"),
             ("DREAMER_MAX_MINUTES", "1.5", "from 1 to 1440"),
             ("DREAMER_CONCURRENCY", "1000", "from 1 to 64"),
             ("DREAMER_TIMEZONE", "Berlin", "Europe/Berlin"),

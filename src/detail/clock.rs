@@ -184,7 +184,7 @@ fn read_cjk(m: &Captures<'_>, before: &str, after: &str) -> Option<BTreeSet<Time
         (.., Some(part)) => han_value(part.as_str())? as u16,
         _ => 0,
     };
-    time(han_value(numeral)? as u16, minute, half)
+    time(han_value(numeral).or_else(|| super::numeral::counted_value(numeral))? as u16, minute, half)
 }
 
 /// Takes out what the pattern finds and the reader can read; a match it cannot read stays.

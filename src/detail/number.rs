@@ -73,8 +73,11 @@ const NOT_NUMBERS: &[&str] = &[
     "一些",
 ];
 
-static DIGITS: LazyLock<Regex> =
-    LazyLock::new(|| compile(r"([$€£¥₩] ?)?(-)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?\b|\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?\b|\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?\b|\d+(?:\.\d+|,\d{1,2})?)"));
+static DIGITS: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"([$€£¥₩] ?)?(-)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?\b|\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?\b|\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?\b|\d+(?:\.\d+|,\d{1,2})?)",
+    )
+});
 
 static HAN: LazyLock<Regex> = LazyLock::new(|| {
     compile(
@@ -164,7 +167,8 @@ fn take_digits(text: &mut String, found: &mut Vec<(Number, Range<usize>)>) {
 fn decimal(digits: &str, german: bool) -> String {
     let plain = digits.replace([' ', '\''], "");
     let groups: Vec<&str> = plain.split('.').collect();
-    let dotted = groups.len() > 2 || groups.len() == 2 && groups[1].len() == 3 && (german || groups[1] == "000");
+    let dotted =
+        groups.len() > 2 || groups.len() == 2 && groups[1].len() == 3 && (german || groups[1] == "000");
     if dotted && !groups[0].is_empty() && groups[0].len() <= 3 && !plain.contains(',') {
         return groups.concat();
     }
@@ -285,7 +289,8 @@ fn take_words(text: &mut String, found: &mut Vec<(Number, Range<usize>)>) {
         if !joins {
             read.extend(reading.finish(text));
         }
-        if let (Some(value), false) = (small(&lower).or_else(|| german.then(|| german_value(&lower))?), shout) {
+        if let (Some(value), false) = (small(&lower).or_else(|| german.then(|| german_value(&lower))?), shout)
+        {
             // "Twenty one" is one number, "two three" are two.
             if reading.words > 0 && (reading.part % 10.0 != 0.0 || reading.part == 10.0) {
                 read.extend(reading.finish(text));

@@ -49,10 +49,30 @@ pub(super) fn small(word: &str) -> Option<f64> {
 }
 
 const GERMAN: &[(&str, f64)] = &[
-    ("null", 0.0), ("ein", 1.0), ("eins", 1.0), ("zwei", 2.0), ("drei", 3.0), ("vier", 4.0), ("fünf", 5.0), ("sechs", 6.0),
-    ("sieben", 7.0), ("acht", 8.0), ("neun", 9.0), ("zehn", 10.0), ("elf", 11.0), ("zwölf", 12.0), ("sechzehn", 16.0),
-    ("siebzehn", 17.0), ("zwanzig", 20.0), ("dreißig", 30.0), ("vierzig", 40.0), ("fünfzig", 50.0), ("sechzig", 60.0),
-    ("siebzig", 70.0), ("achtzig", 80.0), ("neunzig", 90.0),
+    ("null", 0.0),
+    ("ein", 1.0),
+    ("eins", 1.0),
+    ("zwei", 2.0),
+    ("drei", 3.0),
+    ("vier", 4.0),
+    ("fünf", 5.0),
+    ("sechs", 6.0),
+    ("sieben", 7.0),
+    ("acht", 8.0),
+    ("neun", 9.0),
+    ("zehn", 10.0),
+    ("elf", 11.0),
+    ("zwölf", 12.0),
+    ("sechzehn", 16.0),
+    ("siebzehn", 17.0),
+    ("zwanzig", 20.0),
+    ("dreißig", 30.0),
+    ("vierzig", 40.0),
+    ("fünfzig", 50.0),
+    ("sechzig", 60.0),
+    ("siebzig", 70.0),
+    ("achtzig", 80.0),
+    ("neunzig", 90.0),
 ];
 
 /// The value of a German numeral written in one word: "einundzwanzig", "zweihundertfünfzig", "dreitausend". A lone "ein" is
@@ -83,7 +103,8 @@ pub(super) fn german_value(word: &str) -> Option<f64> {
 
 /// The value of a number word of Korean or in kana, with tens and hundreds: 열두, 삼십, 이백오십, みっつ.
 pub(super) fn counted_value(word: &str) -> Option<f64> {
-    const KANA: [&str; 8] = ["ふたつ", "みっつ", "よっつ", "いつつ", "むっつ", "ななつ", "やっつ", "ここのつ"];
+    const KANA: [&str; 8] =
+        ["ふたつ", "みっつ", "よっつ", "いつつ", "むっつ", "ななつ", "やっつ", "ここのつ"];
     const UNITS: [&str; 9] = ["한", "두", "세", "네", "다섯", "여섯", "일곱", "여덟", "아홉"];
     const TENS: [&str; 9] = ["열", "스물", "서른", "마흔", "쉰", "예순", "일흔", "여든", "아흔"];
     if word == "ふたり" {
@@ -104,8 +125,10 @@ pub(super) fn counted_value(word: &str) -> Option<f64> {
         return (value > 1).then_some(value as f64);
     }
     let han = |c: char| "일이삼사오육칠팔구십백천만억".chars().position(|k| k == c);
-    let written: Option<String> =
-        word.chars().map(|c| han(c).and_then(|place| "一二三四五六七八九十百千万亿".chars().nth(place))).collect();
+    let written: Option<String> = word
+        .chars()
+        .map(|c| han(c).and_then(|place| "一二三四五六七八九十百千万亿".chars().nth(place)))
+        .collect();
     han_value(&written?)
 }
 

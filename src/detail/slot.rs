@@ -106,7 +106,13 @@ pub(super) fn added(first: &str, second: &str) -> Option<String> {
     let (_, longest) = hunks.iter().max_by_key(|(_, y)| content(y))?;
     // One word tells where or when if a preposition leads it: "on sofas".
     let placed = longest.first().is_some_and(|word| PLACING.contains(&word.as_str()));
-    let least = if cjk { 4 } else if placed { 1 } else { 2 };
+    let least = if cjk {
+        4
+    } else if placed {
+        1
+    } else {
+        2
+    };
     let (_, longest) = hunks.into_iter().max_by_key(|(_, y)| content(y))?;
     (held && content(&short) > 0 && content(longest) >= least)
         .then(|| longest.join(if cjk { "" } else { " " }))
@@ -114,8 +120,8 @@ pub(super) fn added(first: &str, second: &str) -> Option<String> {
 
 /// Words that lead to where, when, with whom or for whom.
 const PLACING: &[&str] = &[
-    "on", "in", "at", "with", "for", "from", "near", "under", "during", "by", "without", "when", "after", "before", "auf", "im", "mit",
-    "bei", "für",
+    "on", "in", "at", "with", "for", "from", "near", "under", "during", "by", "without", "when", "after",
+    "before", "auf", "im", "mit", "bei", "für",
 ];
 
 /// Whether two different small words change the meaning, as up and down or and and or do, and a and the do not.

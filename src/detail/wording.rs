@@ -166,8 +166,21 @@ pub(super) fn opposites(first: &str, second: &str) -> Option<(&'static str, &'st
 /// Pairs of [`OPPOSITES`] of which one cannot hold beside the other: liked and hated, allowed and forbidden. Mornings and
 /// evenings, buying and selling can.
 const EXCLUDING: &[&str] = &[
-    "allowed", "dark", "enabled", "like", "always", "accepted", "public", "single", "succeeded", "true", "mandatory", "fixed",
-    "on by default", "pass", "remote",
+    "allowed",
+    "dark",
+    "enabled",
+    "like",
+    "always",
+    "accepted",
+    "public",
+    "single",
+    "succeeded",
+    "true",
+    "mandatory",
+    "fixed",
+    "on by default",
+    "pass",
+    "remote",
 ];
 
 /// The word of one text and its opposite in the other, where both cannot hold.
@@ -178,7 +191,9 @@ pub(super) fn excluded(first: &str, second: &str) -> Option<(&'static str, &'sta
 /// The word by which a claim turns round what its sources say, and theirs.
 pub(super) fn reversed(claim: &str, sources: &str) -> Option<(&'static str, &'static str)> {
     // "Left" and "right", "all" and "some" have other meanings too often.
-    opposites_among(claim, sources, |side| !side.iter().any(|word| ["left", "all", "open", "high"].contains(word)))
+    opposites_among(claim, sources, |side| {
+        !side.iter().any(|word| ["left", "all", "open", "high"].contains(word))
+    })
 }
 
 fn opposites_among(
@@ -201,7 +216,10 @@ pub(super) fn other_tense(claim: &str, sources: &str) -> Option<(&'static str, &
     let plain = |now: &str| !["uses", "has", "wants", "needs", "plays", "manages"].contains(&now);
     TENSES.iter().filter(|(now, _)| plain(now)).find_map(|&(now, then)| {
         let base = now.strip_suffix("ies").map_or_else(
-            || now.strip_suffix("hes").map_or_else(|| now.trim_end_matches('s').to_owned(), |stem| format!("{stem}h")),
+            || {
+                now.strip_suffix("hes")
+                    .map_or_else(|| now.trim_end_matches('s').to_owned(), |stem| format!("{stem}h"))
+            },
             |stem| format!("{stem}y"),
         );
         let present = |text: &str| {
@@ -211,14 +229,18 @@ pub(super) fn other_tense(claim: &str, sources: &str) -> Option<(&'static str, &
         if has_word(claim, now) && has_word(sources, then) && !present(sources) {
             return Some((now, then));
         }
-        (has_word(claim, then) && present(sources) && !has_word(sources, then) && !present(claim)).then_some((then, now))
+        (has_word(claim, then) && present(sources) && !has_word(sources, then) && !present(claim))
+            .then_some((then, now))
     })
 }
 
 /// Whether a verb in Latin letters stands in the passive: "is owed", "was given".
 pub(super) fn is_passive(text: &str) -> bool {
-    static PASSIVE: LazyLock<Regex> =
-        LazyLock::new(|| compile(r"\b(?:is|are|was|were|been|being|gets|got)(?: \w+ly)? \w+(?:ed|en|ght|aid|ld)\b|\bwird .*ge\w+t\b|\bwurde\b"));
+    static PASSIVE: LazyLock<Regex> = LazyLock::new(|| {
+        compile(
+            r"\b(?:is|are|was|were|been|being|gets|got)(?: \w+ly)? \w+(?:ed|en|ght|aid|ld)\b|\bwird .*ge\w+t\b|\bwurde\b",
+        )
+    });
     PASSIVE.is_match(text)
 }
 

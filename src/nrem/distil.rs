@@ -273,7 +273,10 @@ pub fn verbatim(draft: &MemoryDraft, cluster: &Cluster) -> Option<MemoryDraft> {
             continue;
         }
         for Piece { words: sentence, trust } in order::pieces(&chunk.text, &chunk.speaker) {
-            if trust == Trust::Poisoned || language::is_small_talk(sentence) || language::is_question(sentence) {
+            if trust == Trust::Poisoned
+                || language::is_small_talk(sentence)
+                || language::is_question(sentence)
+            {
                 continue;
             }
             let quote = Quote {

@@ -229,7 +229,8 @@ fn misread(draft: &MemoryDraft) -> Vec<String> {
         Some(quote) => {
             let words = language::normalise(&quote.words);
             let stands = |text: &str| language::normalise(text).contains(&words);
-            let verbatim = |chunk: &Chunk| stands(&chunk.text) || chunk.reply_to.as_deref().is_some_and(stands);
+            let verbatim =
+                |chunk: &Chunk| stands(&chunk.text) || chunk.reply_to.as_deref().is_some_and(stands);
             if draft.origin != Origin::Model || draft.chunks.iter().any(verbatim) {
                 return vec![];
             }
@@ -369,8 +370,13 @@ pub(crate) mod tests {
     #[test]
     fn no_lie_of_meaning_passes() {
         let lies = include_str!("../../tests/fixtures/meaning/lies.tsv");
-        let passed: Vec<_> = rows(lies).filter(|(_, chunks, claim)| problems(&draft(claim, chunks.clone())).is_empty()).collect();
-        let told: Vec<String> = passed.iter().map(|(kind, chunks, claim)| format!("{kind}: {} → {claim}", chunks[0].text)).collect();
+        let passed: Vec<_> = rows(lies)
+            .filter(|(_, chunks, claim)| problems(&draft(claim, chunks.clone())).is_empty())
+            .collect();
+        let told: Vec<String> = passed
+            .iter()
+            .map(|(kind, chunks, claim)| format!("{kind}: {} → {claim}", chunks[0].text))
+            .collect();
         assert!(rows(lies).count() >= 95);
         assert!(told.is_empty(), "{} pass:\n{}", told.len(), told.join("\n"));
     }
@@ -381,7 +387,9 @@ pub(crate) mod tests {
         let refused: Vec<String> = rows(list)
             .map(|(kind, chunks, claim)| (kind, problems(&draft(claim, chunks.clone())), chunks, claim))
             .filter(|(_, problems, ..)| !problems.is_empty())
-            .map(|(kind, problems, chunks, claim)| format!("{kind}: {} → {claim}: {problems:?}", chunks[0].text))
+            .map(|(kind, problems, chunks, claim)| {
+                format!("{kind}: {} → {claim}: {problems:?}", chunks[0].text)
+            })
             .collect();
         assert!(rows(list).count() >= 90);
         assert!(refused.is_empty(), "{} are refused:\n{}", refused.len(), refused.join("\n"));

@@ -33,7 +33,8 @@ const SPEAKERS: [(Language, &str, &str, &str); 3] = [
 ];
 
 /// What stands for the user before words that ask for something: a wish, not an order to whoever reads it.
-const WISHES: [&str; 5] = ["The user wants", "Der Nutzer möchte", "用户希望", "ユーザーの希望", "사용자의 바람"];
+const WISHES: [&str; 5] =
+    ["The user wants", "Der Nutzer möchte", "用户希望", "ユーザーの希望", "사용자의 바람"];
 
 /// The label of a request, in the language of the words.
 fn wish_in(language: Language, words: &str) -> &'static str {

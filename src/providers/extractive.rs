@@ -65,7 +65,11 @@ fn statements(index: usize, chunk: &Chunk) -> Vec<Sentence<'_>> {
     for (text, speaker) in std::iter::once(own).chain(before) {
         for Piece { words, trust } in order::pieces(text, &speaker) {
             let words = words.trim();
-            if trust == Trust::Poisoned || language::is_question(words) || language::is_small_talk(words) || is_too_short(words) {
+            if trust == Trust::Poisoned
+                || language::is_question(words)
+                || language::is_small_talk(words)
+                || is_too_short(words)
+            {
                 continue;
             }
             // Quoted alone it would say nothing: "It was great."

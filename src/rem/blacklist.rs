@@ -26,7 +26,10 @@ impl Blacklist {
         let text = text.trim_start_matches('\u{feff}');
         let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        lines.map(|(number, line)| pair(line).map_err(|why| format!("line {number}: {why}"))).collect::<Result<_, _>>().map(Self)
+        lines
+            .map(|(number, line)| pair(line).map_err(|why| format!("line {number}: {why}")))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// The pair that keeps two texts apart: one text names the one, the other text the other.
@@ -49,7 +52,8 @@ impl Blacklist {
 
 fn pair(entry: &str) -> Result<(String, String), String> {
     let entry = entry.split(" #").next().unwrap_or(entry);
-    let parts: Vec<String> = entry.split(['\t', '=', '＝']).map(normalise).filter(|name| !name.is_empty()).collect();
+    let parts: Vec<String> =
+        entry.split(['\t', '=', '＝']).map(normalise).filter(|name| !name.is_empty()).collect();
     match <[String; 2]>::try_from(parts) {
         Ok([a, b]) if a != b => Ok((a, b)),
         Ok([a, _]) => Err(format!("`{a}` stands on both sides; write two different names")),

@@ -76,7 +76,8 @@ pub async fn reconcile(
     judged: &HashSet<JudgedPair>,
 ) -> Result<Reconciliation, Error> {
     let resolutions = Resolutions::guarded_by(night.config.merge_blacklist.clone());
-    let mut rem = Reconciliation { claims: claims(compressed, known), resolutions, ..Reconciliation::default() };
+    let mut rem =
+        Reconciliation { claims: claims(compressed, known), resolutions, ..Reconciliation::default() };
     let places: HashMap<String, usize> =
         rem.claims.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
     let may_leave = merge_budgets(known, night);

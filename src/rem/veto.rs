@@ -115,7 +115,8 @@ fn is_subject_of(quote: &str, claim: &Claim) -> bool {
     if names.any(|name| low.contains(&name) || name.contains(&low)) {
         return true;
     }
-    let articles = ["the ", "a ", "an ", "my ", "our ", "der ", "die ", "das ", "ein ", "eine ", "mein ", "meine "];
+    let articles =
+        ["the ", "a ", "an ", "my ", "our ", "der ", "die ", "das ", "ein ", "eine ", "mein ", "meine "];
     let bare = |text: &str| {
         let normal = language::normalise(text);
         let text = normal.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
@@ -125,15 +126,18 @@ fn is_subject_of(quote: &str, claim: &Claim) -> bool {
     let opens = |text: &str| bare(text).starts_with(&subject);
     let noun = articles.iter().any(|article| low.starts_with(article))
         || articles.iter().any(|article| language::normalise(&texts).contains(&format!("{article}{low}")));
-    noun || language::sentences(&texts).into_iter().any(|sentence| opens(&words_of(sentence)) || opens(sentence))
+    noun || language::sentences(&texts)
+        .into_iter()
+        .any(|sentence| opens(&words_of(sentence)) || opens(sentence))
 }
 
 /// Whether a quote can name a subject: more than a letter or an article.
 fn names_something(quote: &str) -> bool {
     let quote = language::normalise(quote);
     let articles = [
-        "a", "an", "the", "der", "die", "das", "le", "la", "el", "herr", "frau", "mr", "mrs", "ms", "dr", "mr.", "mrs.", "ms.", "dr.",
-        "prof", "prof.", "先生", "女士", "小姐", "老师", "さん", "씨", "my", "our", "who", "that", "is", "he", "she", "it", "and",
+        "a", "an", "the", "der", "die", "das", "le", "la", "el", "herr", "frau", "mr", "mrs", "ms", "dr",
+        "mr.", "mrs.", "ms.", "dr.", "prof", "prof.", "先生", "女士", "小姐", "老师", "さん", "씨", "my",
+        "our", "who", "that", "is", "he", "she", "it", "and",
     ];
     let word = quote.trim();
     let cjk = word.chars().any(language::is_cjk);
@@ -173,7 +177,8 @@ fn text_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
     if let Some(problem) = meaning_rule(verdict, new, old) {
         return Some(problem);
     }
-    if privacy::without_secrets(&merged).removed > 0 || steers_the_agent(&merged) || order::is_order(&merged) {
+    if privacy::without_secrets(&merged).removed > 0 || steers_the_agent(&merged) || order::is_order(&merged)
+    {
         return Some("the merged text holds a secret or an instruction".into());
     }
     let too_long = |text: &&String| text.chars().count() > language::limit(text);
@@ -187,7 +192,9 @@ fn text_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
 /// A merged text says what its originals say, and no more: the same reading that a draft gets.
 fn meaning_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
     let said = |text: &str| match Quote::read(text) {
-        Some(Quote { speaker: Speaker::Person(name), words, .. }) => Said { text: words, voice: Voice::Person(name) },
+        Some(Quote { speaker: Speaker::Person(name), words, .. }) => {
+            Said { text: words, voice: Voice::Person(name) }
+        }
         Some(quote) => Said { text: quote.words, voice: Voice::User },
         None => Said { text: text.to_owned(), voice: Voice::Memory },
     };
@@ -402,6 +409,14 @@ mod tests {
                 "Carol lives in Kiel near the station.",
                 "lives in Kiel near the",
                 "Bob and Carol lives in Kiel near the harbour and near the station.",
+                "different subjects",
+            ),
+            (
+                DifferentAspects,
+                "Yesterday the blue boat was painted.",
+                "Yesterday the red boat was painted.",
+                "boat was painted",
+                "Yesterday the blue boat and the red boat was painted.",
                 "does not say whom",
             ),
             (
@@ -436,7 +451,14 @@ mod tests {
                 "The user hates cats and loves cats.",
                 "is past",
             ),
-            (Duplicate, "The user likes cats on sofas.", "The user likes cats.", "The user", "", "called the same"),
+            (
+                Duplicate,
+                "The user likes cats on sofas.",
+                "The user likes cats.",
+                "The user",
+                "",
+                "called the same",
+            ),
             (
                 DifferentAspects,
                 "The user works in Kiel.",
@@ -467,7 +489,10 @@ mod tests {
                 &claim("n", new, "2026-03-10"),
                 &claim("o", old, "2026-01-01"),
             );
-            assert!(found.as_ref().is_some_and(|veto| veto.0.contains(why)), "{new} / {old} → {text}: {found:?}");
+            assert!(
+                found.as_ref().is_some_and(|veto| veto.0.contains(why)),
+                "{new} / {old} → {text}: {found:?}"
+            );
         }
         let text = "The user used to love cats and hates cats since 2026-03-10.";
         let honest = veto(

@@ -11,26 +11,32 @@ use crate::language::{is_han, is_hangul, is_kana};
 
 /// Words that open a clause wherever they stand.
 const OPENERS: &[&str] = &[
-    "but", "because", "since", "although", "though", "however", "while", "whereas", "so", "when", "where", "who", "which", "until",
-    "unless", "if", "aber", "weil", "denn", "sondern", "obwohl", "während", "wenn", "falls", "doch", "after", "before", "except",
+    "but", "because", "since", "although", "though", "however", "while", "whereas", "so", "when", "where",
+    "who", "which", "until", "unless", "if", "aber", "weil", "denn", "sondern", "obwohl", "während", "wenn",
+    "falls", "doch", "after", "before", "except",
 ];
 
 /// Words that open a clause behind a comma or "and": subjects, helping verbs, and verbs that people use of themselves.
 const STARTERS: &[&str] = &[
-    "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "he", "she", "they", "it", "it's", "you", "my", "our", "his", "her", "their", "the",
-    "this", "that", "there", "and", "am", "is", "are", "do", "does", "did", "has", "was", "were", "will", "can", "would", "used", "ich",
-    "wir", "er", "es", "der", "die", "das", "mein", "meine", "und", "bin", "habe", "hat", "ist", "wohne", "wohnt", "arbeite", "arbeitet",
-    "mag", "live", "lives", "work", "works", "like", "likes", "love", "loves", "have", "want", "wants", "prefer", "prefers", "use", "uses",
-    "go", "goes", "need", "needs", "play", "plays", "eat", "eats", "drink", "drinks", "own", "owns", "study", "studies", "enjoy", "enjoys",
-    "moved", "lived", "worked", "bought", "sold", "started", "hates", "hate", "drive", "drives", "speak", "speaks", "owes", "owe", "never",
-    "always", "trinke", "trinkt", "esse", "isst", "spiele", "spielt", "lives", "runs", "plans", "hopes", "visits", "met", "smokes", "smoke",
-    "instead", "plus", "also",
+    "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "he", "she", "they", "it", "it's", "you", "my", "our",
+    "his", "her", "their", "the", "this", "that", "there", "and", "am", "is", "are", "do", "does", "did",
+    "has", "was", "were", "will", "can", "would", "used", "ich", "wir", "er", "es", "der", "die", "das",
+    "mein", "meine", "und", "bin", "habe", "hat", "ist", "wohne", "wohnt", "arbeite", "arbeitet", "mag",
+    "live", "lives", "work", "works", "like", "likes", "love", "loves", "have", "want", "wants", "prefer",
+    "prefers", "use", "uses", "go", "goes", "need", "needs", "play", "plays", "eat", "eats", "drink",
+    "drinks", "own", "owns", "study", "studies", "enjoy", "enjoys", "moved", "lived", "worked", "bought",
+    "sold", "started", "hates", "hate", "drive", "drives", "speak", "speaks", "owes", "owe", "never",
+    "always", "trinke", "trinkt", "esse", "isst", "spiele", "spielt", "lives", "runs", "plans", "hopes",
+    "visits", "met", "smokes", "smoke", "instead", "plus", "also",
 ];
 
 static CJK_OPENERS: LazyLock<Regex> =
     LazyLock::new(|| compile(r"但是?|不过|而是|可是|因为|所以|虽然|而且|只是|并且|同时|然后|就是"));
-static JAPANESE_ENDS: LazyLock<Regex> =
-    LazyLock::new(|| compile(r"けれども?|けど|ので|のに|ですが|ますが|だが|るが|いが|たが|ていて|ており|くて|だから|ですから|ますし|るし"));
+static JAPANESE_ENDS: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"けれども?|けど|ので|のに|ですが|ますが|だが|るが|いが|たが|ていて|ており|くて|だから|ですから|ますし|るし",
+    )
+});
 static KOREAN_ENDS: LazyLock<Regex> =
     LazyLock::new(|| compile(r"(?:지만|는데|은데|ㄴ데|니까|면서|어서|아서|해서|[^하싶]고) "));
 
@@ -44,7 +50,10 @@ pub(super) fn clauses(sentence: &str) -> Vec<Range<usize>> {
     cuts.push(sentence.len());
     cuts.sort_unstable();
     cuts.dedup();
-    cuts.windows(2).map(|pair| pair[0]..pair[1]).filter(|range| !sentence[range.clone()].trim().is_empty()).collect()
+    cuts.windows(2)
+        .map(|pair| pair[0]..pair[1])
+        .filter(|range| !sentence[range.clone()].trim().is_empty())
+        .collect()
 }
 
 fn latin_cuts(sentence: &str, cuts: &mut Vec<usize>) {
@@ -55,7 +64,8 @@ fn latin_cuts(sentence: &str, cuts: &mut Vec<usize>) {
         let previous = words[place - 1].1;
         let behind_and = matches!(previous, "and" | "und");
         // "eats pork and drinks wine": a verb with something after it, not the last word of a list.
-        let more = words.get(place + 1).is_some_and(|(next, _)| !sentence[*at..*next].contains([',', '.', ';']));
+        let more =
+            words.get(place + 1).is_some_and(|(next, _)| !sentence[*at..*next].contains([',', '.', ';']));
         if OPENERS.contains(word)
             || before.ends_with(';')
             || (parted || behind_and) && STARTERS.contains(word) && (more || !behind_and)
@@ -104,7 +114,10 @@ fn cjk_cuts(sentence: &str, cuts: &mut Vec<usize>) {
 }
 
 /// Words after which what is denied ends: what somebody did not know may be so.
-const KNOWN: &[&str] = &["know", "knew", "realise", "realize", "realised", "realized", "notice", "noticed", "expect", "expected", "wusste"];
+const KNOWN: &[&str] = &[
+    "know", "knew", "realise", "realize", "realised", "realized", "notice", "noticed", "expect", "expected",
+    "wusste",
+];
 
 /// How far a word at `mark` reaches in a clause: forward in Latin script and Chinese, over all of it in German, where the
 /// denial comes last, and in Japanese and Korean, where the verb does.
@@ -112,7 +125,9 @@ pub(super) fn reach(clause: &str, mark: &Range<usize>, german: bool) -> Range<us
     if german || clause.chars().any(|c| is_kana(c) || is_hangul(c)) {
         return 0..clause.len();
     }
-    if let Some((at, _)) = words(clause).into_iter().find(|(at, word)| *at >= mark.end && KNOWN.contains(word)) {
+    if let Some((at, _)) =
+        words(clause).into_iter().find(|(at, word)| *at >= mark.end && KNOWN.contains(word))
+    {
         return mark.start..at;
     }
     // 睡不着: the character before is half of the word.

@@ -43,8 +43,22 @@ const EMPTY: &[&str] = &[
     "probably", "using", "used", "going", "anymore", "longer", "mehr", "he's", "she's", "we're", "they're", "you're", "let", "please",
 ];
 
-const EMPTY_KOREAN: &[&str] =
-    &["사용자", "사용자는", "사용자가", "사용자의", "저는", "나는", "제가", "내가", "저도", "나도", "우리", "우리는", "그리고", "하지만"];
+const EMPTY_KOREAN: &[&str] = &[
+    "사용자",
+    "사용자는",
+    "사용자가",
+    "사용자의",
+    "저는",
+    "나는",
+    "제가",
+    "내가",
+    "저도",
+    "나도",
+    "우리",
+    "우리는",
+    "그리고",
+    "하지만",
+];
 
 /// The features of a text, in order, with the byte where each begins; `normal` is a normalised text.
 pub(super) fn features(normal: &str, german: bool) -> Vec<(usize, String)> {
@@ -75,15 +89,34 @@ fn stem(word: &str, german: bool) -> String {
     if let Some(base) = BASES.get(word) {
         return (*base).to_owned();
     }
-    let word: String = word.chars().map(|c| match c { 'ä' => 'a', 'ö' => 'o', 'ü' => 'u', c => c }).collect();
+    let word: String = word
+        .chars()
+        .map(|c| match c {
+            'ä' => 'a',
+            'ö' => 'o',
+            'ü' => 'u',
+            c => c,
+        })
+        .collect();
     let cut = |endings: &[&str], least: usize| {
-        endings.iter().find_map(|end| word.strip_suffix(end).filter(|stem| stem.len() >= least)).unwrap_or(&word).to_owned()
+        endings
+            .iter()
+            .find_map(|end| word.strip_suffix(end).filter(|stem| stem.len() >= least))
+            .unwrap_or(&word)
+            .to_owned()
     };
     if german {
         // A participle: "geraucht" is "raucht".
-        let word = word.strip_prefix("ge").filter(|rest| rest.len() > 4 && rest.ends_with(['t', 'n'])).unwrap_or(&word);
+        let word = word
+            .strip_prefix("ge")
+            .filter(|rest| rest.len() > 4 && rest.ends_with(['t', 'n']))
+            .unwrap_or(&word);
         let cut = |endings: &[&str], least: usize| {
-            endings.iter().find_map(|end| word.strip_suffix(end).filter(|stem| stem.len() >= least)).unwrap_or(word).to_owned()
+            endings
+                .iter()
+                .find_map(|end| word.strip_suffix(end).filter(|stem| stem.len() >= least))
+                .unwrap_or(word)
+                .to_owned()
         };
         return cut(&["est", "ten", "tet", "te", "st", "en", "et", "er", "em", "es", "e", "t", "n", "s"], 3);
     }
@@ -92,7 +125,9 @@ fn stem(word: &str, german: bool) -> String {
     // "stopped" and "stop" are one word.
     let mut letters = stem.chars().rev();
     match (letters.next(), letters.next()) {
-        (Some(a), Some(b)) if a == b && stem.len() > 3 && !"ls".contains(a) => stem[..stem.len() - 1].to_owned(),
+        (Some(a), Some(b)) if a == b && stem.len() > 3 && !"ls".contains(a) => {
+            stem[..stem.len() - 1].to_owned()
+        }
         _ => stem.to_owned(),
     }
 }
@@ -141,7 +176,10 @@ fn close(run: &mut Vec<(usize, char)>, found: &mut Vec<(usize, String)>) {
     for pair in run.windows(2) {
         let ((at, a), (_, b)) = (pair[0], pair[1]);
         // A pair of hiragana is grammar; ユーザー is the user.
-        if (is_han(a) || katakana(a)) && !matches!((a, b), ('ユ', 'ー') | ('ー', 'ザ') | ('ザ', 'ー')) && (is_han(b) || is_kana(b)) {
+        if (is_han(a) || katakana(a))
+            && !matches!((a, b), ('ユ', 'ー') | ('ー', 'ザ') | ('ザ', 'ー'))
+            && (is_han(b) || is_kana(b))
+        {
             found.push((at, format!("{a}{b}")));
         }
     }

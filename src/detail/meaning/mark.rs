@@ -120,7 +120,11 @@ pattern!(
     r"예전|옛날|이전에",
 );
 // "I am used to cycling" is a habit of today.
-pattern!(NOT_PAST, r"\b(?:am|is|are|be|get|got|getting|'m|'re|'s) used to\b|\bmore than before\b", r"和以前一样|以前から|와 같이|예전부터|从以前");
+pattern!(
+    NOT_PAST,
+    r"\b(?:am|is|are|be|get|got|getting|'m|'re|'s) used to\b|\bmore than before\b",
+    r"和以前一样|以前から|와 같이|예전부터|从以前"
+);
 pattern!(
     KEEPS_PAST,
     r"\b(?:used to|formerly|previously|once|earlier|before|past|until|former|ex-\w+|no longer|not .{0,30}any ?more|was|were|had|did|quit|stopped|gave up|childhood|back then|in \d{4}|\w{2,}ed|früher|ehemal\w*|damals|war|hatte\w*|nicht mehr|wurde|aufgehört|\w+te|ge\w+t|bis)\b",
@@ -196,7 +200,9 @@ pub(super) fn found(mark: Mark, clause: &str) -> Vec<Range<usize>> {
     match mark {
         Mark::Denied => wording::negations(&without_idioms(clause)),
         Mark::Condition => ranges(&CONDITION, &clause.replace("as if", "\u{1}\u{1}\u{1}\u{1}\u{1}")),
-        Mark::Doubt => ranges(&DOUBT, clause).into_iter().filter(|r| !clause[r.end..].starts_with(" not")).collect(),
+        Mark::Doubt => {
+            ranges(&DOUBT, clause).into_iter().filter(|r| !clause[r.end..].starts_with(" not")).collect()
+        }
         Mark::Wish => ranges(&WISH, clause),
         Mark::Past if NOT_PAST.is_match(clause) => Vec::new(),
         Mark::Past => ranges(&PAST, clause),

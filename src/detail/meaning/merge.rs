@@ -9,7 +9,9 @@ use super::{Said, feature, lower_names, misread_as, subject};
 use crate::language::{self, normalise};
 
 static NO_LONGER: LazyLock<Regex> = LazyLock::new(|| {
-    compile(r"\bno longer\b|\bnot .{0,40}any ?more\b|\b(?:ended|stopped|until)\b|\bnicht mehr\b|不再|もう.*ない|なくなった|더 ?이상")
+    compile(
+        r"\bno longer\b|\bnot .{0,40}any ?more\b|\b(?:ended|stopped|until)\b|\bnicht mehr\b|不再|もう.*ない|なくなった|더 ?이상",
+    )
 });
 
 static TITLED: LazyLock<Regex> =
@@ -38,7 +40,10 @@ fn beyond(merged: &str, originals: &[Said]) -> Option<String> {
             let clause = &sentence[range];
             let features = feature::features(clause, german);
             // Dates and words of time are what a merge adds.
-            let own: Vec<_> = features.iter().filter(|(_, f)| !f.starts_with(|c: char| c.is_ascii_digit()) && !TIME.contains(&f.as_str())).collect();
+            let own: Vec<_> = features
+                .iter()
+                .filter(|(_, f)| !f.starts_with(|c: char| c.is_ascii_digit()) && !TIME.contains(&f.as_str()))
+                .collect();
             let least = if clause.chars().any(language::is_cjk) { 4 } else { 2 };
             let stands = own.iter().filter(|(_, feature)| known.contains(feature)).count();
             if own.len() >= least && stands * 4 < own.len() {
@@ -50,7 +55,10 @@ fn beyond(merged: &str, originals: &[Said]) -> Option<String> {
 }
 
 /// Stems of words that tell when.
-const TIME: &[&str] = &["former", "previous", "earl", "lat", "past", "until", "recent", "current", "present", "chang", "switch", "mov", "起", "以后", "现在", "从前", "以前"];
+const TIME: &[&str] = &[
+    "former", "previous", "earl", "lat", "past", "until", "recent", "current", "present", "chang", "switch",
+    "mov", "起", "以后", "现在", "从前", "以前",
+];
 
 /// Two words of the claims that cannot both hold of one thing: one loves what the other hates.
 pub fn contradiction(one: &str, other: &str) -> Option<(&'static str, &'static str)> {

@@ -171,7 +171,8 @@ impl<'a> Claimed<'a> {
 impl Claimed<'_> {
     /// The same, with more than half.
     fn outweighs(&self, part: &[&String], found: &[&String]) -> bool {
-        part.len() * 2 > found.len() || part.len() * 2 == found.len() && self.weighs(part, found) && part.first() == found.first()
+        part.len() * 2 > found.len()
+            || part.len() * 2 == found.len() && self.weighs(part, found) && part.first() == found.first()
     }
 
     /// Where the claim may keep a mark: a denial must stand in the clause itself, the rest in its sentence.
@@ -250,7 +251,11 @@ impl<'a> Sources<'a> {
         for mark in Mark::ALL {
             let marked = self.only(&found, |atom| atom.marks.contains(&mark));
             // What somebody wants to do may hold other facts: "to visit my sister in Oslo".
-            let weighs = if mark == Mark::Wish { claimed.outweighs(&marked, &found) } else { claimed.weighs(&marked, &found) };
+            let weighs = if mark == Mark::Wish {
+                claimed.outweighs(&marked, &found)
+            } else {
+                claimed.weighs(&marked, &found)
+            };
             if weighs && !mark::keeps(mark, claimed.sentence_for(mark)) {
                 problems.push(mark.dropped().to_owned());
             }
@@ -319,7 +324,9 @@ impl<'a> Sources<'a> {
         let of_user = |atom: &Atom| match (&self.said[atom.source].voice, &atom.subject) {
             (Voice::Person(_), _) => false,
             (Voice::Assistant(_), _) => true,
-            (_, Subject::Addressee) => mark::keeps(Mark::Wish, claimed.sentence) || mark::only_asks(claimed.sentence),
+            (_, Subject::Addressee) => {
+                mark::keeps(Mark::Wish, claimed.sentence) || mark::only_asks(claimed.sentence)
+            }
             (_, Subject::Other(_)) => false,
             _ => true,
         };
@@ -334,7 +341,8 @@ impl<'a> Sources<'a> {
         };
         let others: BTreeSet<String> = foreign.iter().flat_map(|f| self.atoms_of(f)).map(who).collect();
         let told = others.iter().any(|name| {
-            claimed.sentence.contains(name.as_str()) && !["he", "she", "they", "er", "他", "她"].contains(&name.as_str())
+            claimed.sentence.contains(name.as_str())
+                && !["he", "she", "they", "er", "他", "她"].contains(&name.as_str())
         });
         let named = lower_names_in(claimed.sentence, &others);
         (!told && !named).then(|| {
@@ -353,27 +361,39 @@ impl<'a> Sources<'a> {
             Voice::User | Voice::Memory => true,
             Voice::Assistant(_) => false,
         };
-        let others: Vec<&String> = found.iter().copied().filter(|f| !name.split(' ').any(|part| part.starts_with(f.as_str()))).collect();
+        let others: Vec<&String> = found
+            .iter()
+            .copied()
+            .filter(|f| !name.split(' ').any(|part| part.starts_with(f.as_str())))
+            .collect();
         let own = self.only(&others, |atom| {
             atom.subject == Subject::Speaker && speaker(atom) && !named(&self.sentences[atom.sentence].normal)
         });
         let pronoun = ["he", "she", "they", "er"].contains(&name.as_str()) || subject::names_a_relative(name);
-        (known && !pronoun && claimed.weighs(&own, &others)).then(|| format!("the chunks say it of the speaker, not of {name}"))
+        (known && !pronoun && claimed.weighs(&own, &others))
+            .then(|| format!("the chunks say it of the speaker, not of {name}"))
     }
 }
 
 /// Whether one of the people is named by another word of theirs ("smith" for "anna smith").
 fn lower_names_in(text: &str, people: &BTreeSet<String>) -> bool {
-    people.iter().flat_map(|name| name.split(' ')).any(|part| part.chars().count() > 2 && super::name::has_word(text, part))
+    people
+        .iter()
+        .flat_map(|name| name.split(' '))
+        .any(|part| part.chars().count() > 2 && super::name::has_word(text, part))
 }
 
 /// Whether a word is taken for granted even in a question or a wish: what stands behind "my".
 fn is_granted(clause: &str, at: usize) -> bool {
-    const OWN: &[&str] = &["my", "our", "mein", "meine", "meinen", "meinem", "meiner", "unser", "unsere", "user's", "their"];
+    const OWN: &[&str] =
+        &["my", "our", "mein", "meine", "meinen", "meinem", "meiner", "unser", "unsere", "user's", "their"];
     let words = clause::words(clause);
-    let Some(place) = words.iter().position(|(start, word)| *start <= at && at < start + word.len().max(1)) else {
+    let Some(place) = words.iter().position(|(start, word)| *start <= at && at < start + word.len().max(1))
+    else {
         let before = &clause[..at];
-        return ["我的", "我们的", "私の", "僕の", "제 ", "내 ", "우리 "].iter().any(|own| before.ends_with(own));
+        return ["我的", "我们的", "私の", "僕の", "제 ", "내 ", "우리 "]
+            .iter()
+            .any(|own| before.ends_with(own));
     };
     words[place.saturating_sub(2)..place].iter().any(|(_, word)| OWN.contains(word))
 }
@@ -392,7 +412,8 @@ fn wording_problem(sentence: &str, sources: &Sources<'_>, merged: bool) -> Optio
     if merged || !mark::found(Mark::Past, &all).is_empty() {
         return None;
     }
-    wording::other_tense(sentence, &all).map(|(claimed, said)| format!("the chunks say “{said}”, not “{claimed}”"))
+    wording::other_tense(sentence, &all)
+        .map(|(claimed, said)| format!("the chunks say “{said}”, not “{claimed}”"))
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ fn counted(text: &str, german: bool) -> Vec<(number::Number, String)> {
     }
     let words = feature::features(&normal, german);
     let behind = |end: usize| {
-        let next = words.iter().find(|(at, _)| *at >= end).filter(|(at, _)| normal[end..*at].chars().count() <= 4);
+        let next =
+            words.iter().find(|(at, _)| *at >= end).filter(|(at, _)| normal[end..*at].chars().count() <= 4);
         next.map(|(_, word)| word.clone())
     };
     spans.into_iter().filter_map(|(number, span)| Some((number, behind(span.end)?))).collect()
@@ -56,11 +57,13 @@ pub(super) fn made_vague(claim: &str, said: &[Said]) -> Option<String> {
 /// A number that the sources give to another thing, while they count this one otherwise.
 pub(super) fn moved(claim: &str, said: &[Said]) -> Option<String> {
     let german = language::is_german(claim);
-    let told: Vec<(number::Number, String)> = said.iter().flat_map(|said| counted(&said.text, german)).collect();
+    let told: Vec<(number::Number, String)> =
+        said.iter().flat_map(|said| counted(&said.text, german)).collect();
     counted(claim, german).into_iter().find_map(|(number, thing)| {
         let same: Vec<_> = told.iter().filter(|(_, other)| *other == thing).collect();
         let elsewhere = told.iter().any(|(other, what)| other.value == number.value && *what != thing);
         let agrees = same.iter().any(|(other, _)| other.value == number.value);
-        (!same.is_empty() && !agrees && elsewhere).then(|| format!("the chunks do not count {number} of that"))
+        (!same.is_empty() && !agrees && elsewhere)
+            .then(|| format!("the chunks do not count {number} of that"))
     })
 }

@@ -10,8 +10,36 @@ const USER: &str = "\u{2}";
 
 /// Verbs that hold both ways round.
 const MUTUAL: &[&str] = &[
-    "meet", "met", "marr", "talk", "chat", "dat", "resembl", "friend", "neighbour", "know", "speak", "argu", "play", "liv", "work", "和",
-    "跟", "与", "同", "と", "와", "과", "랑", "und", "and", "&", "or", "oder", ",", "、",
+    "meet",
+    "met",
+    "marr",
+    "talk",
+    "chat",
+    "dat",
+    "resembl",
+    "friend",
+    "neighbour",
+    "know",
+    "speak",
+    "argu",
+    "play",
+    "liv",
+    "work",
+    "和",
+    "跟",
+    "与",
+    "同",
+    "と",
+    "와",
+    "과",
+    "랑",
+    "und",
+    "and",
+    "&",
+    "or",
+    "oder",
+    ",",
+    "、",
 ];
 
 /// A pair of people in the order of a text, with what stands between and after them.
@@ -40,7 +68,8 @@ pub(super) fn swapped(claim: &str, said: &[Said]) -> Option<String> {
     if claimed.is_empty() {
         return None;
     }
-    let told: Vec<Pair> = said.iter().flat_map(|said| pairs(&said.text, &names, german, &said.voice)).collect();
+    let told: Vec<Pair> =
+        said.iter().flat_map(|said| pairs(&said.text, &names, german, &said.voice)).collect();
     claimed.iter().find_map(|pair| {
         let same = |other: &&Pair| same_verb(pair, other);
         let (mut turned, mut straight) = (false, false);
@@ -61,7 +90,11 @@ pub(super) fn swapped(claim: &str, said: &[Said]) -> Option<String> {
 
 fn same_verb(one: &Pair, other: &Pair) -> bool {
     let mutual = |pair: &Pair| {
-        pair.joined || pair.between.iter().any(|word| MUTUAL.iter().any(|m| word == m || m.len() > 3 && word.starts_with(m)))
+        pair.joined
+            || pair
+                .between
+                .iter()
+                .any(|word| MUTUAL.iter().any(|m| word == m || m.len() > 3 && word.starts_with(m)))
     };
     if mutual(one) || mutual(other) {
         return false;
@@ -82,7 +115,8 @@ fn pairs(text: &str, names: &[String], german: bool, voice: &Voice) -> Vec<Pair>
         let normal = with_user(&normalise(sentence), voice);
         let mut places: Vec<(usize, usize, &String)> = Vec::new();
         for name in names {
-            let whole = |at: &usize| has_word(&normal[*at..], name) && normal[*at..].starts_with(name.as_str());
+            let whole =
+                |at: &usize| has_word(&normal[*at..], name) && normal[*at..].starts_with(name.as_str());
             let at = normal.match_indices(name.as_str()).map(|(at, _)| at).filter(whole);
             places.extend(at.map(|at| (at, at + name.len(), name)));
         }
@@ -101,7 +135,10 @@ fn pairs(text: &str, names: &[String], german: bool, voice: &Voice) -> Vec<Pair>
                 between: words(between, german),
                 after: words(&after, german),
                 passive: is_passive(between, &after),
-                joined: matches!(between.trim(), "and" | "or" | "und" | "," | "、" | "和" | "跟" | "与" | "と" | "와" | "과" | "&" | "'s"),
+                joined: matches!(
+                    between.trim(),
+                    "and" | "or" | "und" | "," | "、" | "和" | "跟" | "与" | "と" | "와" | "과" | "&" | "'s"
+                ),
             });
         }
     }
@@ -109,13 +146,27 @@ fn pairs(text: &str, names: &[String], german: bool, voice: &Voice) -> Vec<Pair>
 }
 
 fn words(text: &str, german: bool) -> Vec<String> {
-    let text: String = text.chars().filter(|c| !"はがもにをへからまで는은이가을를에게한테께".contains(*c)).collect();
+    let text: String =
+        text.chars().filter(|c| !"はがもにをへからまで는은이가을를에게한테께".contains(*c)).collect();
     feature::features(&text, german).into_iter().map(|(_, word)| word).collect()
 }
 
 fn is_passive(between: &str, after: &str) -> bool {
     let by = |text: &str| [" by ", " von "].iter().any(|word| format!(" {text} ").contains(word));
-    let receives = [" from ", " borrowed ", " was given ", " got ", " is owed ", " bekommt ", "被", "から", "に借り", "に教わ", "にもら", "에게서"];
+    let receives = [
+        " from ",
+        " borrowed ",
+        " was given ",
+        " got ",
+        " is owed ",
+        " bekommt ",
+        "被",
+        "から",
+        "に借り",
+        "に教わ",
+        "にもら",
+        "에게서",
+    ];
     let text = format!(" {between} {after} ");
     by(between) || receives.iter().any(|word| text.contains(word)) || wording::is_passive(between)
 }
@@ -135,7 +186,9 @@ fn with_user(normal: &str, voice: &Voice) -> String {
         while let Some(at) = text[from..].find(word).map(|at| at + from) {
             let end = at + word.len();
             let letter = |c: char| c.is_alphanumeric();
-            let inside = text[..at].ends_with(letter) || text[end..].starts_with(letter) || text[end..].starts_with("'s");
+            let inside = text[..at].ends_with(letter)
+                || text[end..].starts_with(letter)
+                || text[end..].starts_with("'s");
             if inside {
                 from = end;
             } else {

@@ -22,34 +22,105 @@ pub(super) enum Subject {
     Unknown,
 }
 
-const FIRST: &[&str] = &["i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", "us", "me", "myself", "ich", "wir", "mir", "mich", "uns"];
+const FIRST: &[&str] = &[
+    "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", "us", "me", "myself", "ich", "wir",
+    "mir", "mich", "uns",
+];
 const SECOND: &[&str] = &["you", "you're", "you've", "you'll", "du", "dir", "dich"];
 const THIRD: &[&str] = &["he", "she", "they", "he's", "she's", "they're", "him", "er"];
-const POSSESSIVE: &[&str] = &["my", "our", "mein", "meine", "meiner", "meinem", "meinen", "unser", "unsere", "user's", "nutzers"];
+const POSSESSIVE: &[&str] =
+    &["my", "our", "mein", "meine", "meiner", "meinem", "meinen", "unser", "unsere", "user's", "nutzers"];
 const RELATIVES: &[&str] = &[
-    "wife", "husband", "brother", "sister", "mother", "father", "mum", "mom", "dad", "son", "daughter", "friend", "boss", "colleague",
-    "neighbour", "neighbor", "girlfriend", "boyfriend", "partner", "cousin", "uncle", "aunt", "grandmother", "grandfather", "grandma",
-    "grandpa", "roommate", "flatmate", "teacher", "doctor", "manager", "parents", "kids", "children", "nephew", "niece", "landlord",
-    "coworker", "fiancée", "fiancé", "frau", "mann", "bruder", "schwester", "mutter", "vater", "sohn", "tochter", "freund", "freundin",
-    "chef", "chefin", "kollege", "kollegin", "nachbar", "nachbarin", "onkel", "tante", "oma", "opa", "eltern", "kinder", "dog", "cat",
-    "hund", "katze",
+    "wife",
+    "husband",
+    "brother",
+    "sister",
+    "mother",
+    "father",
+    "mum",
+    "mom",
+    "dad",
+    "son",
+    "daughter",
+    "friend",
+    "boss",
+    "colleague",
+    "neighbour",
+    "neighbor",
+    "girlfriend",
+    "boyfriend",
+    "partner",
+    "cousin",
+    "uncle",
+    "aunt",
+    "grandmother",
+    "grandfather",
+    "grandma",
+    "grandpa",
+    "roommate",
+    "flatmate",
+    "teacher",
+    "doctor",
+    "manager",
+    "parents",
+    "kids",
+    "children",
+    "nephew",
+    "niece",
+    "landlord",
+    "coworker",
+    "fiancée",
+    "fiancé",
+    "frau",
+    "mann",
+    "bruder",
+    "schwester",
+    "mutter",
+    "vater",
+    "sohn",
+    "tochter",
+    "freund",
+    "freundin",
+    "chef",
+    "chefin",
+    "kollege",
+    "kollegin",
+    "nachbar",
+    "nachbarin",
+    "onkel",
+    "tante",
+    "oma",
+    "opa",
+    "eltern",
+    "kinder",
+    "dog",
+    "cat",
+    "hund",
+    "katze",
 ];
 const PREPOSITIONS: &[&str] = &[
-    "in", "at", "from", "to", "with", "of", "for", "near", "by", "on", "about", "like", "called", "named", "bei", "mit", "von", "nach",
-    "aus", "für", "über", "zu", "than", "as", "the", "a", "an",
+    "in", "at", "from", "to", "with", "of", "for", "near", "by", "on", "about", "like", "called", "named",
+    "bei", "mit", "von", "nach", "aus", "für", "über", "zu", "than", "as", "the", "a", "an",
 ];
 
 static CJK_SPEAKER: LazyLock<Regex> = LazyLock::new(|| {
-    compile(r"我们?|咱们?|本人|俺|用户|私|僕|自分|ユーザー|(?:^|\s)(?:나|저|내|제|우리)(?:는|가|도|의|를|에게|한테|\s)|사용자|(?:^|\s)(?:난|전) ")
+    compile(
+        r"我们?|咱们?|本人|俺|用户|私|僕|自分|ユーザー|(?:^|\s)(?:나|저|내|제|우리)(?:는|가|도|의|를|에게|한테|\s)|사용자|(?:^|\s)(?:난|전) ",
+    )
 });
 const CJK_RELATIVES: &str = r"妻子|丈夫|老婆|老公|儿子|女儿|妈妈|爸爸|母亲|父亲|哥哥|弟弟|姐姐|妹妹|朋友|同事|老板|女友|男友|邻居|爷爷|奶奶|室友|同学|孩子|妻|夫|母|父|兄|姉|弟|妹|息子|娘|友達|友人|同僚|上司|彼氏|祖母|祖父|아내|남편|형|누나|언니|오빠|동생|엄마|아빠|어머니|아버지|아들|딸|친구|동료|상사|이웃";
 static CJK_RELATIVE: LazyLock<Regex> = LazyLock::new(|| {
-    compile(&format!(r"(?:^|[\s,。、]|我的?|用户的?|私の|僕の|ユーザーの|제 ?|내 ?|우리 ?|사용자의 ?)({CJK_RELATIVES})(?:[^的の\p{{Hangul}}]|은|는|이|가|께서|도)"))
+    compile(&format!(
+        r"(?:^|[\s,。、]|我的?|用户的?|私の|僕の|ユーザーの|제 ?|내 ?|우리 ?|사용자의 ?)({CJK_RELATIVES})(?:[^的の\p{{Hangul}}]|은|는|이|가|께서|도)"
+    ))
 });
-static CJK_THIRD: LazyLock<Regex> = LazyLock::new(|| compile(r"[他她]们?|彼女?[はがも]|(?:^|\s)그녀?(?:는|가)"));
+static CJK_THIRD: LazyLock<Regex> =
+    LazyLock::new(|| compile(r"[他她]们?|彼女?[はがも]|(?:^|\s)그녀?(?:는|가)"));
 static ANY_RELATIVE: LazyLock<Regex> = LazyLock::new(|| {
     let latin = RELATIVES.join("|");
-    compile(&format!(r"\b(?:{latin}|married|spouse|engaged|verheiratet|famil\w+|siblings?)\b|{CJK_RELATIVES}|结婚|已婚|家|結婚|既婚|결혼|가족"))
+    compile(&format!(
+        r"\b(?:{latin}|married|spouse|engaged|verheiratet|famil\w+|siblings?)\b|{CJK_RELATIVES}|结婚|已婚|家|結婚|既婚|결혼|가족"
+    ))
 });
 
 /// Whether a text speaks of a relative or friend at all.
@@ -67,14 +138,26 @@ pub(super) fn of(clause: &str, names: &BTreeSet<String>) -> Subject {
     }
     let words: Vec<&str> = words(clause).into_iter().map(|(_, word)| word).collect();
     let relative = |at: usize| {
-        POSSESSIVE.contains(&words[at])
-            && words[at + 1..].iter().take(3).any(|word| RELATIVES.contains(word))
+        POSSESSIVE.contains(&words[at]) && words[at + 1..].iter().take(3).any(|word| RELATIVES.contains(word))
     };
-    let opening = words.iter().take(4).position(|word| !["and", "but", "yesterday", "today", "so", "because", "und", "also"].contains(word));
+    let opening = words.iter().take(4).position(|word| {
+        !["and", "but", "yesterday", "today", "so", "because", "und", "also"].contains(word)
+    });
     if let Some(at) = opening.filter(|at| relative(*at)) {
         // "My wife and I" are two, one of them the speaker.
-        let both = words.iter().any(|word| ["i", "ich", "we", "wir", "me", "us", "mir", "uns"].contains(word));
-        return if both { Subject::Speaker } else { Subject::Other(words[at + 1..].iter().take(3).find(|w| RELATIVES.contains(w)).map_or(String::new(), |w| (*w).to_owned())) };
+        let both =
+            words.iter().any(|word| ["i", "ich", "we", "wir", "me", "us", "mir", "uns"].contains(word));
+        return if both {
+            Subject::Speaker
+        } else {
+            Subject::Other(
+                words[at + 1..]
+                    .iter()
+                    .take(3)
+                    .find(|w| RELATIVES.contains(w))
+                    .map_or(String::new(), |w| (*w).to_owned()),
+            )
+        };
     }
     if words.iter().any(|word| FIRST.contains(word)) {
         return Subject::Speaker;
@@ -96,8 +179,11 @@ pub(super) fn of(clause: &str, names: &BTreeSet<String>) -> Subject {
     Subject::Unknown
 }
 
-static MEMORY_SUBJECT: LazyLock<Regex> =
-    LazyLock::new(|| compile(r"^\W*(?:(?:on|in|since|as of) [\d-]+,? )?(?:the user|user|der nutzer|die nutzerin|der benutzer)(?P<own>'s|s)? "));
+static MEMORY_SUBJECT: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"^\W*(?:(?:on|in|since|as of) [\d-]+,? )?(?:the user|user|der nutzer|die nutzerin|der benutzer)(?P<own>'s|s)? ",
+    )
+});
 
 /// The subject of a memory, which names the user so.
 fn of_memory(clause: &str, names: &BTreeSet<String>) -> Option<Subject> {
@@ -105,13 +191,16 @@ fn of_memory(clause: &str, names: &BTreeSet<String>) -> Option<Subject> {
     if found.name("own").is_none() {
         return Some(Subject::Speaker);
     }
-    let rest: Vec<&str> = words(&clause[found.get(0)?.end()..]).into_iter().map(|(_, word)| word).take(3).collect();
+    let rest: Vec<&str> =
+        words(&clause[found.get(0)?.end()..]).into_iter().map(|(_, word)| word).take(3).collect();
     let other = rest.iter().find(|word| RELATIVES.contains(word) || names.contains(**word));
     Some(other.map_or(Subject::Unknown, |word| Subject::Other((*word).to_owned())))
 }
 
 fn of_cjk(clause: &str, names: &BTreeSet<String>) -> Subject {
-    let relative = CJK_RELATIVE.captures(clause).filter(|m| m.get(1).is_some_and(|m| clause[..m.start()].chars().count() < 6));
+    let relative = CJK_RELATIVE
+        .captures(clause)
+        .filter(|m| m.get(1).is_some_and(|m| clause[..m.start()].chars().count() < 6));
     if let Some(found) = relative {
         return Subject::Other(found[1].to_owned());
     }
@@ -121,9 +210,16 @@ fn of_cjk(clause: &str, names: &BTreeSet<String>) -> Subject {
     // A particle makes the name the subject in Japanese and Korean; in Chinese it stands first.
     let marked = |name: &&String| {
         clause.find(name.as_str()).is_some_and(|at| {
-            let rest = clause[at + name.len()..].trim_start_matches("さん").trim_start_matches(" 씨").trim_start_matches('씨');
+            let rest = clause[at + name.len()..]
+                .trim_start_matches("さん")
+                .trim_start_matches(" 씨")
+                .trim_start_matches('씨');
             let kana = clause.chars().any(|c| crate::language::is_kana(c) || crate::language::is_hangul(c));
-            if kana { rest.starts_with(['は', 'が', 'も', '는', '은', '이', '가']) } else { clause[..at].chars().count() < 2 }
+            if kana {
+                rest.starts_with(['は', 'が', 'も', '는', '은', '이', '가'])
+            } else {
+                clause[..at].chars().count() < 2
+            }
         })
     };
     if let Some(name) = names.iter().find(marked) {

@@ -155,7 +155,8 @@ fn check_frame(prompt: &str) {
         let value: Value = serde_json::from_str(line).unwrap();
         assert_eq!(value.as_object().unwrap().len(), 2, "{line}");
     }
-    let hidden = |c: &char| matches!(*c, '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let hidden =
+        |c: &char| matches!(*c, '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     assert_eq!(prompt.chars().find(hidden), None, "{prompt}");
 }
 
@@ -204,13 +205,18 @@ async fn no_order_becomes_a_memory_without_a_model() {
     let texts = night.texts().await;
     assert_eq!(obeyed(&cases, &texts), Vec::<String>::new());
     assert!(texts.iter().any(|text| text.contains("watered on Tuesdays")), "{texts:?}");
-    assert!(texts.iter().any(|text| text.contains("bought a new kettle")), "what is harmless stays: {texts:?}");
+    assert!(
+        texts.iter().any(|text| text.contains("bought a new kettle")),
+        "what is harmless stays: {texts:?}"
+    );
 }
 
 /// Whether a text says whose wish it is.
 fn is_wish(text: &str) -> bool {
     let low = text.to_lowercase();
-    ["the user ", "user wants", "der nutzer möchte", "用户希望", "ユーザー", "사용자"].iter().any(|w| low.starts_with(w))
+    ["the user ", "user wants", "der nutzer möchte", "用户希望", "ユーザー", "사용자"]
+        .iter()
+        .any(|w| low.starts_with(w))
         && ["want", "möchte", "希望", "ほしい", "원한다", "바람"].iter().any(|w| low.contains(w))
 }
 
@@ -227,7 +233,11 @@ fn lost(wishes: &[Wish], texts: &[String]) -> Vec<String> {
         let says = |text: &&String| wish.keep.iter().all(|word| text.contains(word.as_str()));
         texts.iter().filter(says).any(|text| is_wish(text))
     };
-    wishes.iter().filter(|wish| !kept(wish)).map(|wish| format!("{} ({})", wish.text, wish.language)).collect()
+    wishes
+        .iter()
+        .filter(|wish| !kept(wish))
+        .map(|wish| format!("{} ({})", wish.text, wish.language))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,11 +262,13 @@ async fn every_standing_wish_of_the_user_is_kept_as_a_wish() {
         night.dream(&scripted(&model)).await;
         let texts = night.texts().await;
         assert_eq!(lost(&wishes, &texts), Vec::<String>::new(), "{texts:#?}");
-        assert_eq!(texts, wishes.iter().map(|w| w.draft.clone()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            texts,
+            wishes.iter().map(|w| w.draft.clone()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        );
     }
     let mut night = wishes_night(&wishes).await;
     night.dream_all(extractive, 8).await;
     let texts = night.texts().await;
     assert_eq!(lost(&wishes, &texts), Vec::<String>::new(), "{texts:#?}");
 }
-

@@ -116,6 +116,45 @@ async fn a_veto_keeps_both_is_told_and_is_final() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn names_on_the_merge_blacklist_are_never_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("names.txt");
+    std::fs::write(&file, "# people\n张工\t章工\nAnn=Anne\n").unwrap();
+    for list in ["张工=章工;Ann=Anne", file.to_str().unwrap()] {
+        for (known, said, subjects, text) in [
+            (
+                "Ann rows with Anne on the lake.",
+                "Anne and Ann rowed: Anne rows with Ann on the lake and the sea.",
+                ("Anne", "Anne"),
+                "Ann rows with Anne on the lake and the sea.",
+            ),
+            (
+                "张工负责前端，章工协助。",
+                "章工负责后端，张工协助。",
+                ("章工", "章工"),
+                "张工负责前端，章工负责后端，互相协助。",
+            ),
+        ] {
+            let mut night = Night::new()
+                .await
+                .set("DREAMER_MERGE_BLACKLIST", list)
+                .set("CONTRADICTION_SIMILARITY", "0.05");
+            night.known(known, "2026-01-05").await;
+            night.session("2026-03-10", &[("user", said)]);
+            let model = Script::new()
+                .remember(said, said)
+                .judge(said, known, "different_aspects", subjects, text)
+                .model();
+            let report = night.dream(&scripted(&model)).await;
+            assert_eq!((report.rem.vetoed, report.rem.merged + report.rem.consolidated), (1, 0), "{known}");
+            let why = report.kept[0].veto.as_deref().unwrap_or_default();
+            assert!(why.contains("merge blacklist"), "{why}");
+            assert_eq!(night.memories().await.len(), 2);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_judgement_keeps_both_and_is_asked_again() {
     let mut night = Night::new().await;
     night.known("The user likes cats.", "2026-01-05").await;
