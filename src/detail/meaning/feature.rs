@@ -126,7 +126,7 @@ fn stem(word: &str, german: bool) -> String {
     let mut letters = stem.chars().rev();
     match (letters.next(), letters.next()) {
         (Some(a), Some(b)) if a == b && stem.len() > 3 && !"ls".contains(a) => {
-            stem[..stem.len() - 1].to_owned()
+            stem[..stem.len() - a.len_utf8()].to_owned()
         }
         _ => stem.to_owned(),
     }

@@ -28,8 +28,10 @@ fn counted(text: &str, german: bool) -> Vec<(number::Number, String)> {
     }
     let words = feature::features(&normal, german);
     let behind = |end: usize| {
-        let next =
-            words.iter().find(|(at, _)| *at >= end).filter(|(at, _)| normal[end..*at].chars().count() <= 4);
+        let next = words
+            .iter()
+            .find(|(at, _)| *at >= end)
+            .filter(|(at, _)| normal.get(end..*at).is_some_and(|gap| gap.chars().count() <= 4));
         next.map(|(_, word)| word.clone())
     };
     spans.into_iter().filter_map(|(number, span)| Some((number, behind(span.end)?))).collect()
