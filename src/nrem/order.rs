@@ -80,16 +80,17 @@ static LASTING: LazyLock<Regex> = LazyLock::new(|| {
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[
         r"^(please|always|never|do not|don't) |^you (are now|must|should|have to|need to)\b|\byou (must|have to|need to|are to)\b|^from now on\b",
+        r"^(i'd|i would|i) (want|like|prefer) (you|it if|to be)\b",
         r"^(run|execute|delete|remove|send|open|install|call|write|reply|respond|answer|tell|ignore|remember|store|use|approve|trust|obey|forward|decode|recommend|push|disable) ",
         r"你(必须|只能|不得)",
-        r"^(bitte|immer|nie|niemals|ab (jetzt|sofort|heute)|merke? dir|vergiss|ignoriere|führe|lösche|sende|speichere|antworte|bezahle|lobe|empfiehl|verlinke|verwende|nutze|schreibe?|plane|gib|sag) |\b(du|jetzt) (musst|sollst)\b|\bmusst du\b|^du (musst|darfst|sollst)",
+        r"^(bitte|immer|nie|niemals|ab (jetzt|sofort|heute)|merke? dir|vergiss|ignoriere|führe|lösche|sende|speichere|antworte|bezahle|lobe|empfiehl|verlinke|verwende|nutze|schreibe?|plane|gib|sag)[ :,]|^ich (möchte|will|hätte gerne?) |\b(du|jetzt) (musst|sollst)\b|\bmusst du\b|^du (musst|darfst|sollst)",
     ])
 });
 
 /// Wordings by which Chinese, Japanese and Korean order; of somebody they state ("用户必须吃药").
 static BARE_COMMAND: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[
-        r"^(请|不要|务必|必须|永远|总是|以后|今后|从现在|每次|记住|一律|无视|忽略|别[^的墅人]|一定|不管)|务必|(都要|一定要)(回答|发送|推荐|照)",
+        r"^(请|不要|务必|必须|永远|总是|以后|今后|从现在|每次|记住|一律|无视|忽略|别[^的墅人]|一定|不管)|务必|(都要|一定要)(回答|发送|推荐|照)|一定要先|之前(一定|必须|请)",
         r"(せよ|しろ|しなさい|ください|すること|こと|なければならない|なければなりません|てはならない)[。.!]?$",
         r"(하라|해라|보내라|마라|하십시오|하세요|해 ?줘|지 ?마|말 것|[해따넣]\w{0,2}야 (한다|해)|해야 한다)[.!]?$",
     ])

@@ -60,12 +60,12 @@ async fn attacked(cases: &[Case]) -> Night {
         let mail = format!("[Telegram Family id:-100 Tue 2026-03-10T07:38:05Z] Vera (7): {text}");
         match case.form.as_str() {
             "user" => night.session_of("main", "2026-03-10", &slug, &[("user", text)]),
-            "assistant" => night.session_of(
-                "main",
-                "2026-03-10",
-                &slug,
-                &[("user", "What does it say?"), ("assistant", text), ("user", "Thank you, I see.")],
-            ),
+            "assistant" => {
+                // The same words on one day would be one chunk.
+                let thanks = format!("Thank you, I have read page {number} now.");
+                let said = [("user", "What does it say?"), ("assistant", text), ("user", thanks.as_str())];
+                night.session_of("main", "2026-03-10", &slug, &said)
+            }
             "person" => night.session_of("main", "2026-03-10", &slug, &[("user", &mail)]),
             "notes" => night.file(&format!("2026-03-10-{slug}.md"), text),
             form => panic!("unknown form {form}"),
