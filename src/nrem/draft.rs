@@ -219,8 +219,10 @@ fn instructs(draft: &MemoryDraft) -> Option<String> {
     if in_all > 0 && detail::shared(&claim, &words(Trust::Foreign, false)) * 2 <= in_all {
         return Some("it repeats an order that stands in its chunks, which is not the user's".into());
     }
-    let not_own = order::is_wish(&claim) && detail::shared(&claim, &words(Trust::Own, true)) * 2 <= in_all;
-    (not_own && in_all > 0).then(|| "the wish is not the user's own".into())
+    // A wish of which no word is the user's is nobody's, or that of the text beside it.
+    let own = detail::shared(&claim, &words(Trust::Own, true));
+    let not_own = order::is_wish(&claim) && own * 2 <= in_all && detail::shared(&claim, &claim) > 0;
+    not_own.then(|| "the wish is not the user's own".into())
 }
 
 /// What the draft says otherwise than its chunks. A quote of their very words is left alone.
