@@ -2,6 +2,7 @@
 //! outside the edges) and says which day and which messages they hold.
 //! Cutting the messages into chunks is `nrem::chunk`; the gateway's own grammar is `openclaw::session`.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use chrono_tz::Tz;
 use regex::Regex;
 use sha2::{Digest, Sha256};
 
+use crate::language;
 use crate::openclaw::session;
 
 /// Who said something.
@@ -298,10 +300,12 @@ fn decode(bytes: &[u8], warnings: &mut Vec<String>) -> String {
     if nul > 0 {
         warnings.push(format!("{nul} NUL bytes were removed"));
     }
-    if nul > 0 || text.contains('\r') {
-        return text.replace('\0', "").replace("\r\n", "\n").replace('\r', "\n");
+    let text = if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text };
+    // An order that is hidden from people must not be read by a model, nor a recalled block escape its pattern.
+    match language::without_controls(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(clean) => clean,
     }
-    text
 }
 
 fn from_utf8(bytes: &[u8], warnings: &mut Vec<String>) -> String {

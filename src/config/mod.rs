@@ -19,6 +19,7 @@ use chrono_tz::Tz;
 use secrecy::SecretString;
 
 use crate::providers::{Thresholds, thresholds_of};
+use crate::rem::blacklist::Blacklist;
 use crate::state::StateError;
 use crate::state::calibrations::{Calibrated, Calibrations};
 
@@ -151,6 +152,8 @@ pub struct Config {
     pub timezone: Tz,
     /// `DREAMER_MASK_PII`.
     pub mask_pii: MaskPii,
+    /// `DREAMER_MERGE_BLACKLIST`: names that are never merged with each other.
+    pub merge_blacklist: Blacklist,
     /// `DREAMER_WINDOW`: start and end in local time, may span midnight; none when `off`.
     pub window: Option<(NaiveTime, NaiveTime)>,
     /// `DREAMER_MIN_NEW`: chunks or captured rows; none when `off`.

@@ -15,6 +15,7 @@ use super::{
     address, variable,
 };
 use crate::providers::thresholds_of;
+use crate::rem::blacklist::Blacklist;
 
 impl Config {
     /// Checks every value once.
@@ -111,6 +112,7 @@ impl<'a> Reader<'a> {
             owner: self.take_optional("DREAMER_OWNER", list).unwrap_or_default(),
             timezone: self.timezone(),
             mask_pii: self.take("DREAMER_MASK_PII", mask_pii),
+            merge_blacklist: self.merge_blacklist(),
             window: self.take("DREAMER_WINDOW", window),
             min_new: self.take("DREAMER_MIN_NEW", min_new),
             snapshot_days: self.take("DREAMER_SNAPSHOT_DAYS", |v| whole(v, 1..=365)),
@@ -121,6 +123,26 @@ impl<'a> Reader<'a> {
             only_agent: None,
             home,
         }
+    }
+
+    /// Pairs of names, or the file that holds them.
+    fn merge_blacklist(&mut self) -> Blacklist {
+        let layers = self.layers;
+        let read = |value: &str| {
+            let path = expand(value.trim(), layers);
+            // A pair needs `=`; what has none, or is a file that exists, is a path.
+            if value.contains('=') && !path.is_file() {
+                return Blacklist::parse(value);
+            }
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                format!(
+                    "the file {} cannot be read ({error}); name a file, or write name=name;name=name",
+                    path.display()
+                )
+            })?;
+            Blacklist::parse_file(&text).map_err(|why| format!("the file {}: {why}", path.display()))
+        };
+        self.take_optional("DREAMER_MERGE_BLACKLIST", read).unwrap_or_default()
     }
 
     /// A variable with a default.
@@ -381,6 +403,8 @@ mod tests {
             ("MAX_EPISODES_PER_RUN", "0", "whole number from 1"),
             ("MAX_NEW_MEMORIES", "-1", "whole number from 1"),
             ("DREAMER_MAX_CALLS", "many", "whole number from 1"),
+            ("DREAMER_MERGE_BLACKLIST", "/no/such/names.txt", "/no/such/names.txt cannot be read"),
+            ("DREAMER_MERGE_BLACKLIST", "Ann=Ann", "both sides"),
             ("DREAMER_MAX_MINUTES", "1.5", "from 1 to 1440"),
             ("DREAMER_CONCURRENCY", "1000", "from 1 to 64"),
             ("DREAMER_TIMEZONE", "Berlin", "Europe/Berlin"),

@@ -56,6 +56,7 @@ pub const VARIABLES: &[Variable] = &[
     open("DREAMER_OWNER"),
     open("DREAMER_TIMEZONE"),
     plain("DREAMER_MASK_PII", "external"),
+    open("DREAMER_MERGE_BLACKLIST"),
     plain("DREAMER_WINDOW", "01:00-05:00"),
     plain("DREAMER_MIN_NEW", "5"),
     plain("DREAMER_SNAPSHOT_DAYS", "7"),

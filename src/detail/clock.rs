@@ -54,7 +54,7 @@ static CLOCK_WORD: LazyLock<Regex> = LazyLock::new(|| {
 static CJK: LazyLock<Regex> = LazyLock::new(|| {
     compile(concat!(
         r"(?:(上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里|今晚|午前|午後|夜|朝|오전|오후|저녁|밤|아침)\s*的?)?",
-        r"(\d{1,2}|[一二三四五六七八九十两]{1,3})\s*(点钟|點鐘|点|點|時|시)(?:\s*(?:(半|반)|(一刻)|(三刻)|(\d{1,2}|[零〇一二三四五六七八九十]{1,3})\s*(分|분)?))?"
+        r"(\d{1,2}|[一二三四五六七八九十两]{1,3}|(?:두|세|네|다섯|여섯|일곱|여덟|아홉|열두|열한|열))\s*(点钟|點鐘|点|點|時|시)(?:\s*(?:(半|반)|(一刻)|(三刻)|(\d{1,2}|[零〇一二三四五六七八九十]{1,3})\s*(分|분)?))?"
     ))
 });
 
@@ -184,7 +184,7 @@ fn read_cjk(m: &Captures<'_>, before: &str, after: &str) -> Option<BTreeSet<Time
         (.., Some(part)) => han_value(part.as_str())? as u16,
         _ => 0,
     };
-    time(han_value(numeral)? as u16, minute, half)
+    time(han_value(numeral).or_else(|| super::numeral::counted_value(numeral))? as u16, minute, half)
 }
 
 /// Takes out what the pattern finds and the reader can read; a match it cannot read stays.

@@ -8,6 +8,7 @@ mod code;
 mod date;
 mod difference;
 mod gazetteer;
+mod meaning;
 mod name;
 mod number;
 mod numeral;
@@ -27,6 +28,9 @@ pub use check::{lost, missing};
 pub use clock::Time;
 pub use date::Date;
 pub use difference::{Difference, Values, difference};
+pub use meaning::{
+    Answer, Said, Voice, alike, contradiction, misread, misread_merge, person_of, shared, tells_a_past,
+};
 pub use number::Number;
 pub use subject::same_subject;
 pub use wording::{exclusive, has_change_word};
@@ -80,6 +84,23 @@ fn read(text: &str, said_on: Option<NaiveDate>) -> (Details, String) {
     let (mut names, likely_names) = (names.certain, names.likely);
     names.extend(titles);
     (Details { numbers, dates, times, urls, identifiers, names, likely_names, negated }, rest)
+}
+
+/// Whether a normalised text names somebody: the name as whole words, or as written in a script without spaces.
+pub fn names(normal: &str, name: &str) -> bool {
+    name::has_word(normal, name)
+}
+
+/// The folded text with marks in place of everything that is no count: addresses, identifiers, titles, dates, times.
+fn without_dates(folded: &str) -> String {
+    let mut rest = folded.to_owned();
+    code::take_urls(&mut rest);
+    code::take_spans(&mut rest);
+    name::take_titles(&mut rest);
+    date::take(&mut rest, None);
+    clock::take(&mut rest);
+    code::take_tokens(&mut rest);
+    rest
 }
 
 /// Compiles a literal pattern with ASCII word boundaries: the fast engine cannot do Unicode ones in CJK text, and

@@ -19,7 +19,7 @@ pub(super) struct Names {
 }
 
 /// Words that open a sentence or are written with a capital and name nothing.
-const COMMON: &str = " a an the this that these those there here it its he she we they you i my your his her our their user users assistant ai ok okay yes no not never always use run set keep add make do does did don't avoid prefer prefers please remember remind if when while after before since until because although though however also and or but so then for from in on at by with without to of as is are was were be been has have had will would can could should may might must let today tomorrow yesterday now later once every each all any some most many few both either neither one two three four five six seven eight nine ten first second third last next new old good great nice hello hi hey thanks thank dear sorry sure well oh wow hmm what who where when why how which note notes todo project team meeting meetings release deploy deploys indent code file files test tests customer customers data memory people everyone someone nobody nothing everything something only just still even during about under over between into out up down off than not instead rather according based recently currently previously usually sometimes often maybe perhaps mr mrs ms dr prof sir madam mum mom dad monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december am pm spring summer autumn winter north south east west important warning never not must very again birthday christmas haha yeah alright actually besides lately anyway finally definitely feel see share believe goodbye companion speaking talking seeing makes life more less other another same such whenever wherever whether yet ich wir sie er es der die das ein eine mein und oder aber nicht le la les un une je nous vous il elle el los las yo usted ";
+const COMMON: &str = " a an the this that these those there here it its he she we they you i my your his her our their user users assistant ai ok okay yes no not never always use run set keep add make do does did don't avoid prefer prefers please remember remind if when while after before since until because although though however also and or but so then for from in on at by with without to of as is are was were be been has have had will would can could should may might must let today tomorrow yesterday now later once every each all any some most many few both either neither one two three four five six seven eight nine ten first second third last next new old good great nice hello hi hey thanks thank dear sorry sure well oh wow hmm what who where when why how which note notes todo project team meeting meetings release deploy deploys indent code file files test tests customer customers data memory people everyone someone nobody nothing everything something only just still even during about under over between into out up down off than not instead rather according based recently currently previously usually sometimes often maybe perhaps mr mrs ms dr prof sir madam mum mom dad monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december am pm spring summer autumn winter north south east west important warning never not must very again birthday christmas haha yeah alright actually besides lately anyway finally definitely feel see share believe goodbye companion speaking talking seeing makes life more less other another same such whenever wherever whether yet ich wir sie er es der die das ein eine mein und oder aber nicht  nutzer nutzers nutzerin benutzer benutzers le la les un une je nous vous il elle el los las yo usted ";
 
 static COMMON_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| COMMON.split_whitespace().collect());
 
@@ -43,7 +43,7 @@ const NOT_PEOPLE: &[&str] = &[
 ];
 
 /// What follows a person's name in a sentence.
-const AFTER_PERSON: &str = r"住|说|喜欢|喜爱|爱|讨厌|去|来|是|在|的|和|跟|与|会|要|想|有|已|现在|去年|今年|昨天|今天|明天|每天|对|从|由|把|给|叫|生于|出生|负责|同意|决定|买|养|学|做|开始|认为|觉得|告诉|建议|不|没|搬|从事|工作|毕业|认识|[，。,.!?！？、；:：]|$";
+const AFTER_PERSON: &str = r"住|说|喜欢|喜爱|爱|讨厌|去|来|是|在|的|和|跟|与|会|要|想|有|已|现在|去年|今年|昨天|今天|明天|每天|对|从|由|把|给|叫|生于|出生|负责|同意|决定|买|养|学|做|开始|认为|觉得|告诉|建议|不|没|搬|从事|工作|毕业|认识|欠|借|送|请|帮|教|娶|嫁|雇|见|陪|[，。,.!?！？、；:：]|$";
 
 static PERSON: LazyLock<Regex> = LazyLock::new(|| {
     compile(&format!(
@@ -215,7 +215,7 @@ fn close(run: &mut Vec<Capital<'_>>, weak: bool, names: &mut Names) {
         return;
     } else if inner || known {
         true
-    } else if weak {
+    } else if weak && !(words.len() == 1 && first.opens) {
         false
     } else if words.len() == 1 && first.opens {
         let named =

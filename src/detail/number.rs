@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::numeral::{han_digit, han_value, scale, small};
+use super::numeral::{counted_value, german_value, han_digit, han_value, scale, small};
 use super::unit::{self, Unit};
 use super::{blank, compile};
 
@@ -73,8 +73,11 @@ const NOT_NUMBERS: &[&str] = &[
     "一些",
 ];
 
-static DIGITS: LazyLock<Regex> =
-    LazyLock::new(|| compile(r"([$€£¥₩] ?)?(-)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+|,\d{1,2})?)"));
+static DIGITS: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"([$€£¥₩] ?)?(-)?(\d{1,3}(?:,\d{3})+(?:\.\d+)?\b|\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?\b|\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?\b|\d+(?:\.\d+|,\d{1,2})?)",
+    )
+});
 
 static HAN: LazyLock<Regex> = LazyLock::new(|| {
     compile(
@@ -92,13 +95,28 @@ static ONE_HOUR: LazyLock<Regex> = LazyLock::new(|| {
 
 static KOREAN: LazyLock<Regex> = LazyLock::new(|| {
     compile(
-        r"(?:^|[\s\p{P}])(두|세|네|다섯|여섯|일곱|여덟|아홉|열|스무) ?(개|명|번|살|마리|잔|시간|권|대|달|주|분|사람|곳|병|장|가지)",
+        r"(?:^|[\s\p{P}])((?:열|스물|서른|마흔|쉰|예순|일흔|여든|아흔)?(?:한|두|세|네|다섯|여섯|일곱|여덟|아홉)|열|스무|서른|마흔|쉰|예순|일흔|여든|아흔) ?(개|명|번|살|마리|잔|시간|권|대|달|주|분|사람|곳|병|장|가지)",
     )
 });
 
+// A single syllable of these is too often part of a word.
+static SINO_KOREAN: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"(?:^|[\s\p{P}])([일이삼사오육칠팔구십백천만억]{2,}|[십백천만]) ?(원|명|분|년|개월|퍼센트|킬로|미터|층|번|주|세|호|일|달러|유로|보|걸음|초|도)",
+    )
+});
+
+static KANA: LazyLock<Regex> =
+    LazyLock::new(|| compile(r"(ふたつ|みっつ|よっつ|いつつ|むっつ|ななつ|やっつ|ここのつ|ふたり)()"));
+
 /// Takes every number out of the text.
 pub(super) fn take(text: &mut String) -> BTreeSet<Number> {
-    let mut found = BTreeSet::new();
+    spans(text).into_iter().map(|(number, _)| number).collect()
+}
+
+/// Takes every number out of the text; each with where it stood.
+pub(super) fn spans(text: &mut String) -> Vec<(Number, Range<usize>)> {
+    let mut found = Vec::new();
     let lone: Vec<_> = ONE_HOUR
         .captures_iter(text)
         .map(|m| {
@@ -106,34 +124,32 @@ pub(super) fn take(text: &mut String) -> BTreeSet<Number> {
         })
         .collect();
     for (range, value, unit) in lone {
-        found.insert(Number::new(value, unit));
-        blank(text, range);
+        blank(text, range.clone());
+        found.push((Number::new(value, unit), range));
     }
     take_digits(text, &mut found);
     take_words(text, &mut found);
     if !text.is_ascii() {
         let read = HAN.captures_iter(text).filter_map(|m| read_han(text, &m)).collect();
         keep(text, read, &mut found);
-        let read = KOREAN.captures_iter(text).filter_map(|m| read_korean(&m)).collect();
-        keep(text, read, &mut found);
+        for words in [&*KOREAN, &*SINO_KOREAN, &*KANA] {
+            let read = words.captures_iter(text).filter_map(|m| read_counted(&m)).collect();
+            keep(text, read, &mut found);
+        }
     }
     found
 }
 
-fn take_digits(text: &mut String, found: &mut BTreeSet<Number>) {
+fn take_digits(text: &mut String, found: &mut Vec<(Number, Range<usize>)>) {
     let mut taken = Vec::new();
+    let german = crate::language::is_german(text);
     for m in DIGITS.captures_iter(text) {
         let (whole, digits) = (m.get(0).expect("group 0"), m.get(3).expect("group 3"));
         let before = text[..whole.start()].chars().next_back();
         if before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
             continue;
         }
-        let decimal = if digits.as_str().contains(',') && !thousands(digits.as_str()) {
-            digits.as_str().replace(',', ".")
-        } else {
-            digits.as_str().replace(',', "")
-        };
-        let Ok(mut value) = decimal.parse::<f64>() else { continue };
+        let Ok(mut value) = decimal(digits.as_str(), german).parse::<f64>() else { continue };
         // A dash after a space or at the start is a minus; elsewhere it joins a range.
         if m.get(2).is_some() && before.is_none_or(char::is_whitespace) {
             value = -value;
@@ -141,14 +157,26 @@ fn take_digits(text: &mut String, found: &mut BTreeSet<Number>) {
         let (factor, unit, end) = suffix(text, digits.end());
         let Some(unit) = unit else { continue };
         let unit = m.get(1).map_or(unit, |sign| unit::of(sign.as_str().trim()));
-        found.insert(Number::new(value * factor, unit));
-        taken.push(whole.start()..end);
+        taken.push((Number::new(value * factor, unit), whole.start()..end));
     }
-    taken.into_iter().for_each(|range| blank(text, range));
+    keep(text, taken, found);
 }
 
-fn thousands(digits: &str) -> bool {
-    digits.split(['.', ',']).nth(1).is_some_and(|group| group.len() == 3)
+/// The digits as Rust reads them. Thousands are grouped by commas, spaces, apostrophes or dots; one dot before three
+/// digits groups in German and where the group is only zeros, else it is a decimal point.
+fn decimal(digits: &str, german: bool) -> String {
+    let plain = digits.replace([' ', '\''], "");
+    let groups: Vec<&str> = plain.split('.').collect();
+    let dotted =
+        groups.len() > 2 || groups.len() == 2 && groups[1].len() == 3 && (german || groups[1] == "000");
+    if dotted && !groups[0].is_empty() && groups[0].len() <= 3 && !plain.contains(',') {
+        return groups.concat();
+    }
+    if dotted && let Some((whole, fraction)) = plain.split_once(',') {
+        return format!("{}.{fraction}", whole.replace('.', ""));
+    }
+    let thousands = plain.split(['.', ',']).nth(1).is_some_and(|group| group.len() == 3);
+    if plain.contains(',') && !thousands { plain.replace(',', ".") } else { plain.replace(',', "") }
 }
 
 /// What follows the digits: a magnitude, a unit (`None` if letters follow that are neither: then it is no number
@@ -247,7 +275,8 @@ impl Reading {
     }
 }
 
-fn take_words(text: &mut String, found: &mut BTreeSet<Number>) {
+fn take_words(text: &mut String, found: &mut Vec<(Number, Range<usize>)>) {
+    let german = crate::language::is_german(text);
     let mut reading = Reading::default();
     let mut article = false;
     let mut read = Vec::new();
@@ -260,7 +289,8 @@ fn take_words(text: &mut String, found: &mut BTreeSet<Number>) {
         if !joins {
             read.extend(reading.finish(text));
         }
-        if let (Some(value), false) = (small(&lower), shout) {
+        if let (Some(value), false) = (small(&lower).or_else(|| german.then(|| german_value(&lower))?), shout)
+        {
             // "Twenty one" is one number, "two three" are two.
             if reading.words > 0 && (reading.part % 10.0 != 0.0 || reading.part == 10.0) {
                 read.extend(reading.finish(text));
@@ -279,10 +309,10 @@ fn take_words(text: &mut String, found: &mut BTreeSet<Number>) {
     keep(text, read, found);
 }
 
-fn keep(text: &mut String, read: Vec<(Number, Range<usize>)>, found: &mut BTreeSet<Number>) {
+fn keep(text: &mut String, read: Vec<(Number, Range<usize>)>, found: &mut Vec<(Number, Range<usize>)>) {
     for (number, range) in read {
-        found.insert(number);
-        blank(text, range);
+        blank(text, range.clone());
+        found.push((number, range));
     }
 }
 
@@ -320,10 +350,11 @@ fn read_han(text: &str, m: &Captures<'_>) -> Option<(Number, Range<usize>)> {
     (counted && clear).then(|| (Number::new(value, unit), whole.start()..whole.end() + length))
 }
 
-fn read_korean(m: &Captures<'_>) -> Option<(Number, Range<usize>)> {
-    let words = ["", "", "두", "세", "네", "다섯", "여섯", "일곱", "여덟", "아홉", "열"];
-    let value = words.iter().position(|word| *word == &m[1]).unwrap_or(20);
-    Some((Number::new(value as f64, unit::of(&m[2])), m.get(1)?.start()..m.get(2)?.end()))
+/// A number word of Korean or kana before its counter.
+fn read_counted(m: &Captures<'_>) -> Option<(Number, Range<usize>)> {
+    let (word, end) = (m.get(1)?, m.get(2).map_or(m.get(1)?.end(), |counter| counter.end()));
+    let unit = m.get(2).and_then(|counter| unit::of(counter.as_str()));
+    Some((Number::new(counted_value(word.as_str())?, unit), word.start()..end))
 }
 
 #[cfg(test)]
@@ -365,6 +396,30 @@ mod tests {
             (&["128k tokens", "128,000 tokens"], "128000"),
             (&["两只猫", "two cats", "고양이 두 마리"], "2"),
             (&["the 3rd time", "第三次"], "3"),
+            (
+                &[
+                    "10,000 steps",
+                    "10 000 steps",
+                    "10\u{a0}000 steps",
+                    "10\u{202f}000 steps",
+                    "10'000 steps",
+                    "10’000 steps",
+                    "10.000 steps",
+                    "10.000 Schritte",
+                    "ten thousand steps",
+                    "zehntausend Schritte sind viel",
+                    "一万步",
+                    "1万歩",
+                    "만 보",
+                ],
+                "10000",
+            ),
+            (&["1.234 Euro für das Rad", "1234 EUR", "1 234 €", "1,234 euros"], "1234 EUR"),
+            (&["3.141 is a number", "3.141"], "3.141"),
+            (&["einundzwanzig Boote und ein Floß", "21 boats"], "21"),
+            (&["acht Katzen und ein Hund", "8 cats", "八只猫", "여덟 마리", "猫がやっつ"], "8"),
+            (&["zweihundertfünfzig Boote sind es", "이백오십 명"], "250"),
+            (&["열두 개", "twelve", "zwölf"], "12"),
         ] {
             for text in texts {
                 assert_eq!(of(text), [expected], "{text}");

@@ -48,6 +48,90 @@ pub(super) fn small(word: &str) -> Option<f64> {
     SMALL.get(word).copied()
 }
 
+const GERMAN: &[(&str, f64)] = &[
+    ("null", 0.0),
+    ("ein", 1.0),
+    ("eins", 1.0),
+    ("zwei", 2.0),
+    ("drei", 3.0),
+    ("vier", 4.0),
+    ("fünf", 5.0),
+    ("sechs", 6.0),
+    ("sieben", 7.0),
+    ("acht", 8.0),
+    ("neun", 9.0),
+    ("zehn", 10.0),
+    ("elf", 11.0),
+    ("zwölf", 12.0),
+    ("sechzehn", 16.0),
+    ("siebzehn", 17.0),
+    ("zwanzig", 20.0),
+    ("dreißig", 30.0),
+    ("vierzig", 40.0),
+    ("fünfzig", 50.0),
+    ("sechzig", 60.0),
+    ("siebzig", 70.0),
+    ("achtzig", 80.0),
+    ("neunzig", 90.0),
+];
+
+/// The value of a German numeral written in one word: "einundzwanzig", "zweihundertfünfzig", "dreitausend". A lone "ein" is
+/// an article.
+pub(super) fn german_value(word: &str) -> Option<f64> {
+    let simple = |word: &str| GERMAN.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
+    fn part(word: &str, simple: &impl Fn(&str) -> Option<f64>) -> Option<f64> {
+        if word.is_empty() {
+            return Some(0.0);
+        }
+        if let Some(value) = simple(word) {
+            return Some(value);
+        }
+        for (name, size) in [("tausend", 1000.0), ("hundert", 100.0)] {
+            if let Some((front, back)) = word.split_once(name) {
+                let many = if front.is_empty() { 1.0 } else { part(front, simple)? };
+                return Some(many * size + part(back, simple)?);
+            }
+        }
+        if let Some(front) = word.strip_suffix("zehn") {
+            return simple(front).filter(|value| (3.0..10.0).contains(value)).map(|value| 10.0 + value);
+        }
+        let (units, tens) = word.split_once("und")?;
+        Some(simple(units).filter(|value| *value < 10.0)? + simple(tens).filter(|value| *value >= 20.0)?)
+    }
+    (word != "ein").then(|| part(word, &simple))?
+}
+
+/// The value of a number word of Korean or in kana, with tens and hundreds: 열두, 삼십, 이백오십, みっつ.
+pub(super) fn counted_value(word: &str) -> Option<f64> {
+    const KANA: [&str; 8] =
+        ["ふたつ", "みっつ", "よっつ", "いつつ", "むっつ", "ななつ", "やっつ", "ここのつ"];
+    const UNITS: [&str; 9] = ["한", "두", "세", "네", "다섯", "여섯", "일곱", "여덟", "아홉"];
+    const TENS: [&str; 9] = ["열", "스물", "서른", "마흔", "쉰", "예순", "일흔", "여든", "아흔"];
+    if word == "ふたり" {
+        return Some(2.0);
+    }
+    if word == "스무" {
+        return Some(20.0);
+    }
+    if let Some(place) = KANA.iter().position(|kana| *kana == word) {
+        return Some(place as f64 + 2.0);
+    }
+    let tens = TENS.iter().position(|ten| word.starts_with(ten));
+    let rest = tens.map_or(word, |place| &word[TENS[place].len()..]);
+    let units = UNITS.iter().position(|unit| *unit == rest);
+    if tens.is_some() && rest.is_empty() || units.is_some() {
+        let value = tens.map_or(0, |place| (place + 1) * 10) + units.map_or(0, |place| place + 1);
+        // 한 is an article, as "one" is.
+        return (value > 1).then_some(value as f64);
+    }
+    let han = |c: char| "일이삼사오육칠팔구십백천만억".chars().position(|k| k == c);
+    let written: Option<String> = word
+        .chars()
+        .map(|c| han(c).and_then(|place| "一二三四五六七八九十百千万亿".chars().nth(place)))
+        .collect();
+    han_value(&written?)
+}
+
 /// The size of a word that multiplies.
 pub(super) fn scale(word: &str) -> Option<f64> {
     Some(match word {

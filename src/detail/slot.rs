@@ -103,11 +103,26 @@ pub(super) fn added(first: &str, second: &str) -> Option<String> {
     let content = |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).count();
     let held = hunks.iter().all(|(x, _)| content(x) == 0);
     let cjk = long.iter().any(|token| token.chars().any(|c| is_han(c) || is_kana(c)));
-    let least = if cjk { 4 } else { 2 };
+    let (_, longest) = hunks.iter().max_by_key(|(_, y)| content(y))?;
+    // One word tells where or when if a preposition leads it: "on sofas".
+    let placed = longest.first().is_some_and(|word| PLACING.contains(&word.as_str()));
+    let least = if cjk {
+        4
+    } else if placed {
+        1
+    } else {
+        2
+    };
     let (_, longest) = hunks.into_iter().max_by_key(|(_, y)| content(y))?;
     (held && content(&short) > 0 && content(longest) >= least)
         .then(|| longest.join(if cjk { "" } else { " " }))
 }
+
+/// Words that lead to where, when, with whom or for whom.
+const PLACING: &[&str] = &[
+    "on", "in", "at", "with", "for", "from", "near", "under", "during", "by", "without", "when", "after",
+    "before", "auf", "im", "mit", "bei", "für",
+];
 
 /// Whether two different small words change the meaning, as up and down or and and or do, and a and the do not.
 fn small_words_differ(x: &str, y: &str) -> bool {
@@ -234,6 +249,7 @@ mod tests {
                 Some("with her husband and his mother"),
             ),
             ("李华住在北京。", "李华和妻子儿子住在北京。", Some("和妻子儿子")),
+            ("The user likes cats.", "The user likes cats on sofas.", Some("on sofas")),
             ("The user likes tea.", "The user likes tea very much.", None),
             ("The user likes tea.", "Bob bakes bread and sells it.", None),
         ] {

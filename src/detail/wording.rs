@@ -1,5 +1,6 @@
 //! Words that turn a claim: negation, change, opposites, and the slots that hold one value at a time.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -117,6 +118,16 @@ pub(super) fn is_negated(normal: &str) -> bool {
     NEGATION.is_match(&plain)
 }
 
+/// Where words of denial stand.
+pub(super) fn negations(normal: &str) -> Vec<Range<usize>> {
+    NEGATION.find_iter(normal).map(|m| m.range()).collect()
+}
+
+/// Where words stand that look like denial and are none.
+pub(super) fn not_negations(normal: &str) -> Vec<Range<usize>> {
+    NOT_NEGATION.find_iter(normal).map(|m| m.range()).collect()
+}
+
 /// What a contrast rules out: "spaces" in "tabs, not spaces".
 pub(super) fn ruled_out(normal: &str) -> Option<String> {
     CONTRAST.captures(normal).map(|m| m[1].to_owned())
@@ -150,6 +161,87 @@ pub(super) fn opposites(first: &str, second: &str) -> Option<(&'static str, &'st
     };
     let opposite = OPPOSITES.iter().find_map(|(a, b)| sides(a, b));
     opposite.or_else(|| TENSES.iter().find_map(|(now, then)| sides(&[*now], &[*then])))
+}
+
+/// Pairs of [`OPPOSITES`] of which one cannot hold beside the other: liked and hated, allowed and forbidden. Mornings and
+/// evenings, buying and selling can.
+const EXCLUDING: &[&str] = &[
+    "allowed",
+    "dark",
+    "enabled",
+    "like",
+    "always",
+    "accepted",
+    "public",
+    "single",
+    "succeeded",
+    "true",
+    "mandatory",
+    "fixed",
+    "on by default",
+    "pass",
+    "remote",
+];
+
+/// The word of one text and its opposite in the other, where both cannot hold.
+pub(super) fn excluded(first: &str, second: &str) -> Option<(&'static str, &'static str)> {
+    opposites_among(first, second, |side| side.first().is_some_and(|word| EXCLUDING.contains(word)))
+}
+
+/// The word by which a claim turns round what its sources say, and theirs.
+pub(super) fn reversed(claim: &str, sources: &str) -> Option<(&'static str, &'static str)> {
+    // "Left" and "right", "all" and "some" have other meanings too often.
+    opposites_among(claim, sources, |side| {
+        !side.iter().any(|word| ["left", "all", "open", "high"].contains(word))
+    })
+}
+
+fn opposites_among(
+    first: &str,
+    second: &str,
+    counts: impl Fn(&[&'static str]) -> bool,
+) -> Option<(&'static str, &'static str)> {
+    let one = |text: &str, words: &[&'static str]| words.iter().copied().find(|word| has_word(text, word));
+    OPPOSITES.iter().filter(|(side, _)| counts(side)).find_map(|(a, b)| {
+        match (one(first, a), one(first, b), one(second, a), one(second, b)) {
+            (Some(x), None, None, Some(y)) | (None, Some(x), Some(y), None) => Some((x, y)),
+            _ => None,
+        }
+    })
+}
+
+/// The claim's verb in the present where the sources have it only in the past, or the other way round.
+pub(super) fn other_tense(claim: &str, sources: &str) -> Option<(&'static str, &'static str)> {
+    // The forms of these have other uses: "used to", "had to", "wanted to ask".
+    let plain = |now: &str| !["uses", "has", "wants", "needs", "plays", "manages"].contains(&now);
+    TENSES.iter().filter(|(now, _)| plain(now)).find_map(|&(now, then)| {
+        let base = now.strip_suffix("ies").map_or_else(
+            || {
+                now.strip_suffix("hes")
+                    .map_or_else(|| now.trim_end_matches('s').to_owned(), |stem| format!("{stem}h"))
+            },
+            |stem| format!("{stem}y"),
+        );
+        let present = |text: &str| {
+            let gerund = format!("{}ing", base.trim_end_matches('e'));
+            [now, base.as_str(), gerund.as_str()].iter().any(|form| has_word(text, form))
+        };
+        if has_word(claim, now) && has_word(sources, then) && !present(sources) {
+            return Some((now, then));
+        }
+        (has_word(claim, then) && present(sources) && !has_word(sources, then) && !present(claim))
+            .then_some((then, now))
+    })
+}
+
+/// Whether a verb in Latin letters stands in the passive: "is owed", "was given".
+pub(super) fn is_passive(text: &str) -> bool {
+    static PASSIVE: LazyLock<Regex> = LazyLock::new(|| {
+        compile(
+            r"\b(?:is|are|was|were|been|being|gets|got)(?: \w+ly)? \w+(?:ed|en|ght|aid|ld)\b|\bwird .*ge\w+t\b|\bwurde\b",
+        )
+    });
+    PASSIVE.is_match(text)
 }
 
 /// One pattern for each kind of slot that holds one value at a time.

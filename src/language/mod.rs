@@ -2,6 +2,7 @@
 //! and the folded form in which texts are compared.
 //! What a text states (numbers, dates, names) is `detail`'s work.
 
+mod controls;
 mod sentence;
 mod small_talk;
 
@@ -11,6 +12,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
+pub use controls::without_controls;
 pub use sentence::sentences;
 pub use small_talk::is_small_talk;
 
@@ -138,6 +140,18 @@ pub fn is_cjk(c: char) -> bool {
     is_han(c) || is_kana(c) || is_hangul(c)
 }
 
+static GERMAN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?-u:\b)(?:der|das|dem|und|ist|sind|nicht|kein\w*|ein|eine|einen|mit|für|auf|von|zu|wird|ich|mir|mich|wir|mein\w*|bitte|immer|nie|vor|möchte|nutzer|müssen|habe|aus|auch|seit|jetzt|über|heute)(?-u:\b)")
+        .expect("a literal pattern")
+});
+
+/// Whether a text in Latin letters is German, as far as its small words tell: a fifth of all.
+pub(crate) fn is_german(text: &str) -> bool {
+    let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count();
+    let known = GERMAN.find_iter(text).count();
+    known > 0 && known * 5 >= words
+}
+
 /// How many characters a memory with this text may have: 300, or 150 when CJK dominates.
 pub fn limit(text: &str) -> usize {
     let cjk = text.chars().filter(|&c| is_cjk(c)).count();
@@ -200,6 +214,12 @@ pub fn is_question(text: &str) -> bool {
     asks
 }
 
+/// Verbs whose polite form ends like a question: 일어나요 says that somebody gets up.
+static KOREAN_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?:일어|태어|깨어|헤어|드러|튀어|벗어|[만떠지끝빛겁혼신]|생각|나타|자라|달아|살아|화|열|소문|향기|냄새)나요$")
+        .expect("a literal pattern")
+});
+
 static ASKING_CLAUSE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"什么|怎么|怎样|哪|谁|多少|有没有|是不是|能不能|可不可以|如何|是否|吗|何|どう|どこ|誰|いつ|무엇|뭐|어디|누구|언제|어떻게")
         .expect("a literal pattern")
@@ -210,7 +230,7 @@ fn asks_alone(sentence: &str) -> bool {
     let sentence = normalise(sentence.trim_end_matches(closers));
     let bare = sentence.trim_end_matches(['。', '.', '!', '~', '…', ' ']);
     let asks = sentence.ends_with('?')
-        || QUESTION_END.is_match(bare)
+        || QUESTION_END.is_match(bare) && !KOREAN_STATEMENT.is_match(bare)
         || !sentence.ends_with(['.', '!']) && QUESTION_WORD.is_match(bare);
     // "I like painting, can you recommend a book?" states something before it asks.
     let mut clauses: Vec<&str> = bare.split([',', '、', ';']).map(str::trim).collect();
@@ -304,6 +324,7 @@ mod tests {
             ("我最近去了厦门。你去过吗？", false),
             ("コーヒーは好きですか。", true),
             ("몇 시에 시작하나요?", true),
+            ("저는 여섯 시에 일어나요.", false),
             ("", false),
         ] {
             assert_eq!(is_question(text), expected, "{text}");

@@ -9,8 +9,9 @@ use crate::language;
 use crate::memory::{Category, Importance};
 use crate::nrem::chunk::Chunk;
 use crate::nrem::cluster::Cluster;
-use crate::nrem::draft::{Decision, MemoryDraft, Origin, steers_the_agent};
+use crate::nrem::draft::{Decision, MemoryDraft, Origin};
 use crate::nrem::quote::Quote;
+use crate::nrem::steer::{self, Piece, Trust};
 use crate::privacy::Privacy;
 use crate::providers::Prompt;
 use crate::providers::reply::{self, de};
@@ -240,13 +241,14 @@ pub fn parse(text: &str, clusters: &[Cluster], most: usize) -> Result<Vec<Distil
 }
 
 fn into_draft(answer: Answer, chunks: Vec<Chunk>) -> MemoryDraft {
+    let clean = |text: &str| language::without_controls(text).trim().to_owned();
     let about = answer.about.as_deref().and_then(|date| date.trim().get(..10)?.parse().ok());
     MemoryDraft {
-        text: answer.text.trim().to_owned(),
+        text: clean(&answer.text),
         category: Category::from_word(answer.category.as_deref().unwrap_or("other")),
         importance: Importance::new(answer.importance.unwrap_or(0.5)),
-        entities: answer.entities,
-        tags: answer.tags,
+        entities: answer.entities.iter().map(|entity| clean(entity)).collect(),
+        tags: answer.tags.iter().map(|tag| clean(tag)).collect(),
         about,
         emotion: answer.emotion.unwrap_or(0.0).clamp(0.0, 1.0),
         decision: match answer.decision.as_deref().map(str::trim) {
@@ -256,7 +258,7 @@ fn into_draft(answer: Answer, chunks: Vec<Chunk>) -> MemoryDraft {
             _ => Decision::Keep,
         },
         origin: Origin::Model,
-        reason: answer.reason,
+        reason: clean(&answer.reason),
         prompt: None,
         chunks,
     }
@@ -268,11 +270,14 @@ pub fn verbatim(draft: &MemoryDraft, cluster: &Cluster) -> Option<MemoryDraft> {
     let cited = |chunk: &Chunk| draft.chunks.iter().any(|c| c.digest == chunk.digest);
     for index in cluster.by_centrality() {
         let chunk = &cluster.chunks[index];
-        if !cited(chunk) || steers_the_agent(&chunk.text) {
+        if !cited(chunk) {
             continue;
         }
-        for sentence in language::sentences(&chunk.text) {
-            if language::is_small_talk(sentence) || language::is_question(sentence) {
+        for Piece { words: sentence, trust } in steer::pieces(&chunk.text, &chunk.speaker) {
+            if trust == Trust::Poisoned
+                || language::is_small_talk(sentence)
+                || language::is_question(sentence)
+            {
                 continue;
             }
             let quote = Quote {

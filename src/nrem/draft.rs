@@ -7,12 +7,14 @@ use std::sync::LazyLock;
 use chrono::{DateTime, NaiveDate, Utc};
 use regex::Regex;
 
-use crate::detail;
+use crate::detail::{self, Answer, Said, Voice};
 use crate::episode::Speaker;
 use crate::language;
 use crate::memory::{Category, Importance, Source};
 use crate::nrem::chunk::Chunk;
 use crate::nrem::quote::Quote;
+pub use crate::nrem::steer::steers_the_agent;
+use crate::nrem::steer::{self, Trust};
 use crate::privacy;
 
 /// Emotionally strong memories may keep their words up to twice the limit.
@@ -112,26 +114,6 @@ pub fn source_of(chunk: &Chunk) -> Source {
     }
 }
 
-static INJECTION: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)\b(ignore|disregard|forget|override)\b.{0,30}\b(previous|prior|above|all|earlier|your)\b.{0,30}\b(instructions?|prompts?|rules?|guidelines?|memor(y|ies))\b",
-        r"|\bsystem prompt\b|\byou are now\b|\bas an ai\b.{0,20}\bmust\b|\bfrom now on,? you\b",
-        r"|</?(system|assistant|instructions?|relevant-memories)>",
-        r"|\b(send|forward|post|upload|email)\b.{0,60}\b(api keys?|passwords?|credentials?|secrets?|private keys?)\b",
-        r"|(忽略|无视|忘记).{0,12}(指令|提示|规则|设定)|系统提示词|你现在是",
-    ))
-    .expect("the pattern is fixed")
-});
-
-static COMMAND: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)^\s*(please\s+|always\s+|never\s+|do not\s+|don't\s+|you (must|should|have to|need to)\s+)",
-        r"|^\s*(run|execute|delete|remove|send|open|install|call|write|reply|respond|answer|tell|ignore|remember|store|use)\s",
-        r"|^\s*(请|不要|务必|必须|永远不要|总是)",
-    ))
-    .expect("the pattern is fixed")
-});
-
 static THE_USER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\bthe user\b|用户|ユーザー|사용자").expect("the pattern is fixed"));
 static THE_ASSISTANT: LazyLock<Regex> = LazyLock::new(|| {
@@ -139,15 +121,11 @@ static THE_ASSISTANT: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is fixed")
 });
 
-/// Whether a text tries to steer the agent. Such words are never remembered, not even verbatim.
-pub fn steers_the_agent(text: &str) -> bool {
-    INJECTION.is_match(text)
-}
-
 /// What is wrong with a draft, in words that a model can mend it by; empty when it may be remembered.
 ///
 /// Every number, date, URL, identifier and certain name must stand in its sources or follow from when they were said;
-/// no secret; no instruction; the sources' language; the right speaker; the right length.
+/// no secret; no instruction; the sources' language; the right speaker; what the sources say and no more, as far as
+/// rules tell; the right length.
 pub fn problems(draft: &MemoryDraft) -> Vec<String> {
     let mut found = Vec::new();
     if draft.text.trim().is_empty() {
@@ -157,17 +135,14 @@ pub fn problems(draft: &MemoryDraft) -> Vec<String> {
     if privacy::without_secrets(&draft.text).removed > 0 {
         found.push("it holds a secret".into());
     }
-    if steers_the_agent(&draft.text) {
-        found.push("it tries to instruct the agent".into());
-    } else if COMMAND.is_match(&draft.text) {
-        found.push("it is worded as an instruction; say whose wish it is: \"the user wants …\"".into());
-    }
+    found.extend(instructs(draft));
     let words = draft.chunks.iter().map(|chunk| chunk.text.as_str());
     let said: Vec<&str> = words.chain(draft.chunks.iter().filter_map(|c| c.reply_to.as_deref())).collect();
     if !language::agrees(&draft.text, &said) {
         found.push("it is not in the language of its chunks".into());
     }
     found.extend(wrong_speaker(draft));
+    found.extend(misread(draft));
     let limit = language::limit(&draft.text) * if draft.emotion >= STRONG_EMOTION { 2 } else { 1 };
     let length = draft.text.chars().count();
     if length > limit {
@@ -176,16 +151,99 @@ pub fn problems(draft: &MemoryDraft) -> Vec<String> {
     found
 }
 
-/// Everything a draft may rest on: words, the assistant's words before them, headings, names and dates.
+/// Everything a draft may rest on: words, the assistant's words before them, headings, names and dates; without the
+/// orders that stand in them.
 pub fn evidence(chunks: &[Chunk]) -> Vec<String> {
     let mut evidence = Vec::new();
     for chunk in chunks {
-        evidence.push(chunk.text.clone());
-        evidence.extend(chunk.reply_to.clone());
-        evidence.extend(chunk.headings.iter().cloned());
+        evidence.extend(sources(chunk).into_iter().map(|said| said.text));
         evidence.push(format!("{} {}", chunk.date, chunk.speaker.as_str()));
     }
     evidence
+}
+
+/// What of a chunk may be believed, each part with its voice.
+fn sources(chunk: &Chunk) -> Vec<Said> {
+    let voice = match &chunk.speaker {
+        Speaker::User | Speaker::Note => Voice::User,
+        Speaker::Assistant => Voice::Assistant(Answer::Other),
+        Speaker::Person(name) => Voice::Person(name.clone()),
+    };
+    let mut parts = vec![(chunk.text.as_str(), &chunk.speaker, voice)];
+    if let Some(before) = &chunk.reply_to {
+        parts.push((before, &Speaker::Assistant, Voice::Assistant(Answer::of(&chunk.text))));
+    }
+    parts.extend(chunk.headings.iter().map(|heading| (heading.as_str(), &Speaker::Note, Voice::User)));
+    let sound = |(text, speaker, voice): (&str, &Speaker, Voice)| Said {
+        text: sound_words(text, speaker, Trust::Foreign),
+        voice,
+    };
+    parts.into_iter().map(sound).filter(|said| !said.text.is_empty()).collect()
+}
+
+/// The words of a text that may be believed, at least as far as `least` says.
+fn sound_words(text: &str, speaker: &Speaker, least: Trust) -> String {
+    let pieces = steer::pieces(text, speaker);
+    let good = |trust: Trust| trust == Trust::Own || trust == least;
+    // Untouched where nothing is left out: how lines stand to each other matters to numbers and names.
+    if pieces.iter().all(|piece| good(piece.trust)) {
+        return text.to_owned();
+    }
+    pieces.iter().filter(|piece| good(piece.trust)).map(|piece| piece.words).collect::<Vec<_>>().join("\n")
+}
+
+/// What makes the draft an instruction: its own wording, an order in its sources, or a wish that is not the user's.
+fn instructs(draft: &MemoryDraft) -> Option<String> {
+    let quote = Quote::read(&draft.text);
+    if steers_the_agent(&draft.text) {
+        return Some("it tries to instruct the agent".into());
+    }
+    if steer::is_order(&draft.text) {
+        return Some("it is worded as an instruction; say whose wish it is: \"the user wants …\"".into());
+    }
+    let said: Vec<(&str, &Speaker)> = draft
+        .chunks
+        .iter()
+        .flat_map(|chunk| {
+            let before = chunk.reply_to.iter().map(|text| (text.as_str(), &Speaker::Assistant));
+            std::iter::once((chunk.text.as_str(), &chunk.speaker)).chain(before)
+        })
+        .collect();
+    let words = |least: Trust, own: bool| -> String {
+        let by_user = |speaker: &Speaker| matches!(speaker, Speaker::User | Speaker::Note);
+        let counts = said.iter().filter(|(_, speaker)| !own || by_user(speaker));
+        counts.map(|(text, speaker)| sound_words(text, speaker, least)).collect::<Vec<_>>().join("\n")
+    };
+    let all = said.iter().map(|(text, _)| *text).collect::<Vec<_>>().join("\n");
+    let claim = quote.map_or_else(|| draft.text.clone(), |quote| quote.words);
+    // More than half of what the draft takes from its chunks must stand outside their orders.
+    let in_all = detail::shared(&claim, &all);
+    if in_all > 0 && detail::shared(&claim, &words(Trust::Foreign, false)) * 2 <= in_all {
+        return Some("it repeats an order that stands in its chunks, which is not the user's".into());
+    }
+    // A wish of which no word is the user's is nobody's, or that of the text beside it.
+    let own = detail::shared(&claim, &words(Trust::Own, true));
+    let not_own = steer::is_wish(&claim) && own * 2 <= in_all && detail::shared(&claim, &claim) > 0;
+    not_own.then(|| "the wish is not the user's own".into())
+}
+
+/// What the draft says otherwise than its chunks. A quote of their very words is left alone.
+fn misread(draft: &MemoryDraft) -> Vec<String> {
+    let claim = match Quote::read(&draft.text) {
+        Some(quote) => {
+            let words = language::normalise(&quote.words);
+            let stands = |text: &str| language::normalise(text).contains(&words);
+            let verbatim =
+                |chunk: &Chunk| stands(&chunk.text) || chunk.reply_to.as_deref().is_some_and(stands);
+            if draft.origin != Origin::Model || draft.chunks.iter().any(verbatim) {
+                return vec![];
+            }
+            quote.words
+        }
+        None => draft.text.clone(),
+    };
+    let said: Vec<Said> = draft.chunks.iter().flat_map(sources).collect();
+    detail::misread(&claim, &said)
 }
 
 /// What of the draft's details neither stands in its chunks nor follows from when any of them was said.
@@ -295,6 +353,51 @@ pub(crate) mod tests {
         assert!(!problems(&draft).is_empty());
         draft.emotion = 0.9;
         assert!(problems(&draft).is_empty(), "{:?}", problems(&draft));
+    }
+
+    /// The rows of a list: kind, what was said, and a claim about it.
+    fn rows(list: &'static str) -> impl Iterator<Item = (&'static str, Vec<Chunk>, &'static str)> {
+        list.lines().skip(1).map(|line| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            let mut before = None;
+            let mut chunks = vec![];
+            for said in cells[1].split(" ¦ ") {
+                match said.split_once("> ") {
+                    Some(("assistant", advice)) => before = Some(advice.to_owned()),
+                    Some((name, words)) => chunks.push(chunk(words, name)),
+                    None => chunks.push(Chunk { reply_to: before.take(), ..chunk(said, "user") }),
+                }
+            }
+            (cells[0], chunks, cells[2])
+        })
+    }
+
+    #[test]
+    fn no_lie_of_meaning_passes() {
+        let lies = include_str!("../../tests/fixtures/meaning/lies.tsv");
+        let passed: Vec<_> = rows(lies)
+            .filter(|(_, chunks, claim)| problems(&draft(claim, chunks.clone())).is_empty())
+            .collect();
+        let told: Vec<String> = passed
+            .iter()
+            .map(|(kind, chunks, claim)| format!("{kind}: {} → {claim}", chunks[0].text))
+            .collect();
+        assert!(rows(lies).count() >= 95);
+        assert!(told.is_empty(), "{} pass:\n{}", told.len(), told.join("\n"));
+    }
+
+    #[test]
+    fn true_paraphrases_pass() {
+        let list = include_str!("../../tests/fixtures/meaning/true.tsv");
+        let refused: Vec<String> = rows(list)
+            .map(|(kind, chunks, claim)| (kind, problems(&draft(claim, chunks.clone())), chunks, claim))
+            .filter(|(_, problems, ..)| !problems.is_empty())
+            .map(|(kind, problems, chunks, claim)| {
+                format!("{kind}: {} → {claim}: {problems:?}", chunks[0].text)
+            })
+            .collect();
+        assert!(rows(list).count() >= 90);
+        assert!(refused.is_empty(), "{} are refused:\n{}", refused.len(), refused.join("\n"));
     }
 
     #[test]

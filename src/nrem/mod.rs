@@ -14,6 +14,7 @@ pub mod quote;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod select;
+pub(crate) mod steer;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -8,6 +8,7 @@ use regex::Regex;
 
 use crate::episode::Speaker;
 use crate::language::{self, Language};
+use crate::nrem::steer;
 
 /// A source's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +32,24 @@ const SPEAKERS: [(Language, &str, &str, &str); 3] = [
     (Language::Korean, "사용자", "어시스턴트", "메모"),
 ];
 
+/// What stands for the user before words that ask for something: a wish, not an order to whoever reads it.
+const WISHES: [&str; 5] =
+    ["The user wants", "Der Nutzer möchte", "用户希望", "ユーザーの希望", "사용자의 바람"];
+
+/// The label of a request, in the language of the words.
+fn wish_in(language: Language, words: &str) -> &'static str {
+    match language {
+        Language::Chinese => WISHES[2],
+        Language::Japanese => WISHES[3],
+        Language::Korean => WISHES[4],
+        _ if language::is_german(words) => WISHES[1],
+        _ => WISHES[0],
+    }
+}
+
 impl Quote {
-    /// The memory's text: `User (2026-03-10): “…”`, in the language of the words.
+    /// The memory's text: `User (2026-03-10): “…”`, in the language of the words; `The user wants (2026-03-10): “…”`
+    /// where they ask for something.
     pub fn into_text(self) -> String {
         let language = language::of(&self.words).unwrap_or(Language::Latin);
         let (user, assistant, note) = SPEAKERS
@@ -40,6 +57,7 @@ impl Quote {
             .find(|(l, ..)| *l == language)
             .map_or(("User", "Assistant", "Note"), |(_, user, assistant, note)| (*user, *assistant, *note));
         let speaker = match &self.speaker {
+            Speaker::User if steer::is_request(&self.words) => wish_in(language, &self.words),
             Speaker::User => user,
             Speaker::Assistant => assistant,
             Speaker::Note => note,
@@ -62,6 +80,7 @@ impl Quote {
             "User" => Speaker::User,
             "Assistant" => Speaker::Assistant,
             "Note" => Speaker::Note,
+            _ if WISHES.contains(&name) => Speaker::User,
             _ if SPEAKERS.iter().any(|(_, user, ..)| *user == name) => Speaker::User,
             _ if SPEAKERS.iter().any(|(_, _, assistant, _)| *assistant == name) => Speaker::Assistant,
             _ if SPEAKERS.iter().any(|(.., note)| *note == name) => Speaker::Note,
@@ -90,6 +109,8 @@ mod tests {
             (Speaker::Person("Carol Smith".into()), "She said “no”."),
             (Speaker::Note, "東京に住んでいます。"),
             (Speaker::User, "저는 차를 좋아해요."),
+            (Speaker::User, "Always run the tests before a commit."),
+            (Speaker::User, "Bitte antworte immer auf Deutsch."),
         ] {
             let quote = Quote { speaker, said_on, words: words.into() };
             let text = quote.clone().into_text();

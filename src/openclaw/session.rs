@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use regex::Regex;
 
 use crate::episode::{Message, Reading, Speaker};
+use crate::language;
 use crate::openclaw::envelope::{self, Opened, Sender};
 use crate::openclaw::{noise, stamp};
 
@@ -161,7 +162,10 @@ fn quoted(text: &str) -> Option<String> {
     if !(text.len() >= 2 && text.starts_with('"') && text.ends_with('"')) {
         return None;
     }
-    serde_json::from_str(text).or_else(|_| serde_json::from_str(&without_lone_surrogates(text))).ok()
+    let said: String =
+        serde_json::from_str(text).or_else(|_| serde_json::from_str(&without_lone_surrogates(text))).ok()?;
+    // The file was cleaned when it was read, but not what a JSON string spells as `\u202e`.
+    Some(language::without_controls(&said).into_owned())
 }
 
 /// JavaScript writes half of a pair (text cut in the middle of an emoji) as `\ud83d`; JSON for others has no such thing.

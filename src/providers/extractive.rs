@@ -13,8 +13,9 @@ use crate::memory::{Category, Importance};
 use crate::nrem::category::{categorise, importance_of};
 use crate::nrem::chunk::Chunk;
 use crate::nrem::cluster::Cluster;
-use crate::nrem::draft::{Decision, MemoryDraft, Origin, problems, steers_the_agent};
+use crate::nrem::draft::{Decision, MemoryDraft, Origin, problems};
 use crate::nrem::quote::{Quote, words_of};
+use crate::nrem::steer::{self, Piece, Trust};
 
 /// The name that logs and reports give it.
 pub const NAME: &str = "extractive";
@@ -62,12 +63,13 @@ fn statements(index: usize, chunk: &Chunk) -> Vec<Sentence<'_>> {
     let before = chunk.reply_to.as_deref().map(|text| (text, Speaker::Assistant));
     let mut found = Vec::new();
     for (text, speaker) in std::iter::once(own).chain(before) {
-        if steers_the_agent(text) {
-            continue;
-        }
-        for words in language::sentences(text) {
+        for Piece { words, trust } in steer::pieces(text, &speaker) {
             let words = words.trim();
-            if language::is_question(words) || language::is_small_talk(words) || is_too_short(words) {
+            if trust == Trust::Poisoned
+                || language::is_question(words)
+                || language::is_small_talk(words)
+                || is_too_short(words)
+            {
                 continue;
             }
             // Quoted alone it would say nothing: "It was great."

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::detail;
+use crate::language;
 use crate::memory::{Category, Partition, Similarity, text_digest};
 use crate::nrem::cluster::dot;
 use crate::privacy::Privacy;
@@ -320,6 +321,7 @@ struct Answer {
 /// What makes the reply unreadable, an unknown relation included.
 pub fn parse(text: &str, neighbourhood: &Neighbourhood) -> Result<Vec<Verdict>, String> {
     let answers: Vec<Answer> = reply::parse_list(text, "verdicts")?;
+    let clean = |text: &str| language::without_controls(text).trim().to_owned();
     let count = neighbourhood.candidates.len();
     let mut verdicts: BTreeMap<usize, Verdict> = BTreeMap::new();
     for (place, answer) in answers.into_iter().enumerate() {
@@ -330,11 +332,11 @@ pub fn parse(text: &str, neighbourhood: &Neighbourhood) -> Result<Vec<Verdict>, 
         verdicts.entry(candidate).or_insert(Verdict {
             candidate,
             relation,
-            reason: answer.reason,
+            reason: clean(&answer.reason),
             new_subject: answer.new_subject.unwrap_or_default(),
             old_subject: answer.old_subject.unwrap_or_default(),
-            texts: answer.texts.into_iter().map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()).collect(),
             prompt: None,
+            texts: answer.texts.iter().map(|text| clean(text)).filter(|t| !t.is_empty()).collect(),
         });
     }
     if verdicts.is_empty() {

@@ -169,6 +169,10 @@ fn state_change(one: &Claim, other: &Claim, near_identical: bool) -> Option<Stri
     (text.chars().count() <= language::limit(&text)).then_some(text)
 }
 
+/// Words that only lead to a noun.
+const LEADING: [&str; 12] =
+    ["our", "my", "the", "a", "an", "this", "der", "die", "das", "mein", "meine", "unser"];
+
 /// What a claim is about, as rules see it: the name its words begin with, else its first word.
 fn subject(text: &str) -> String {
     let words = words_of(text);
@@ -178,7 +182,12 @@ fn subject(text: &str) -> String {
     match leading.max_by_key(|name| name.chars().count()) {
         Some(name) => words.chars().take(name.chars().count()).collect(),
         None if words.chars().next().is_some_and(language::is_cjk) => words.chars().take(2).collect(),
-        None => words.split_whitespace().next().unwrap_or_default().to_owned(),
+        // "Our" alone says nothing; "our standup" does.
+        None => {
+            let parts: Vec<&str> = words.split_whitespace().take(2).collect();
+            let leads = parts.first().is_some_and(|first| LEADING.contains(&first.to_lowercase().as_str()));
+            parts[..parts.len().min(if leads { 2 } else { 1 })].join(" ")
+        }
     }
 }
 
@@ -238,7 +247,8 @@ mod tests {
                     crate::rem::veto::veto(
                         &verdict,
                         &claim("n", new, "2026-03-10"),
-                        &claim("o", old, "2026-01-01")
+                        &claim("o", old, "2026-01-01"),
+                        &crate::rem::blacklist::Blacklist::default(),
                     )
                     .is_none(),
                     "{text}"

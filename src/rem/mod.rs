@@ -1,6 +1,7 @@
 //! REM: integrate and fade. Drafts and unreconciled rows are compared with everything of their agent and scope,
 //! judged, vetoed and resolved. States the order of the stage; writes nothing.
 
+pub mod blacklist;
 pub mod conflict;
 pub mod fading;
 pub mod judge;
@@ -94,7 +95,9 @@ pub async fn reconcile(
     known: &Remembered,
     judged: &HashSet<JudgedPair>,
 ) -> Result<Reconciliation, Error> {
-    let mut rem = Reconciliation { claims: claims(compressed, known), ..Reconciliation::default() };
+    let resolutions = Resolutions::guarded_by(night.config.merge_blacklist.clone());
+    let mut rem =
+        Reconciliation { claims: claims(compressed, known), resolutions, ..Reconciliation::default() };
     let places: HashMap<String, usize> =
         rem.claims.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
     let may_leave = merge_budgets(known, night);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::memory::Similarity;
+use crate::rem::blacklist::Blacklist;
 use crate::rem::conflict::{Claim, Neighbourhood, Relation, Verdict};
 use crate::rem::veto::{Veto, veto};
 use crate::state::journal::JudgedPair;
@@ -82,6 +83,7 @@ pub struct Resolutions {
     pub waiting: BTreeSet<usize>,
     /// Rows that could not leave because the loss budget for merging was reached.
     pub over_budget: usize,
+    blacklist: Blacklist,
     taken: BTreeSet<usize>,
     /// Claims that stay while a duplicate of theirs goes: further duplicates may go the same night.
     keepers: BTreeSet<usize>,
@@ -90,6 +92,11 @@ pub struct Resolutions {
 }
 
 impl Resolutions {
+    /// None yet, and no merge of names on this list.
+    pub fn guarded_by(blacklist: Blacklist) -> Self {
+        Self { blacklist, ..Self::default() }
+    }
+
     /// Whether the claim already takes part in a resolution tonight.
     pub fn is_taken(&self, claim: usize) -> bool {
         self.taken.contains(&claim)
@@ -129,7 +136,7 @@ impl Resolutions {
         let candidate = &neighbourhood.candidates[verdict.candidate];
         let (new, old, similarity) = (neighbourhood.new, candidate.claim, candidate.similarity);
         let pair = JudgedPair::of(&claims[new].digest(), &claims[old].digest());
-        if let Some(veto) = veto(&verdict, &claims[new], &claims[old]) {
+        if let Some(veto) = veto(&verdict, &claims[new], &claims[old], &self.blacklist) {
             self.judged.push(pair);
             let reason = verdict.reason;
             self.list.push(Resolution::KeepBoth { new, old, similarity, reason, veto: Some(veto) });

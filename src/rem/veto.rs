@@ -1,24 +1,51 @@
 //! The veto: what no judge may do, whatever it says. Rules only, no model; a vetoed pair is kept, both.
 
-use crate::detail::{self, Difference};
+use crate::detail::{self, Difference, Said, Voice};
+use crate::episode::Speaker;
 use crate::language;
 use crate::nrem::draft::steers_the_agent;
-use crate::nrem::quote::words_of;
+use crate::nrem::quote::{Quote, words_of};
+use crate::nrem::steer;
 use crate::privacy;
+use crate::rem::blacklist::Blacklist;
 use crate::rem::conflict::{Claim, Relation, Verdict};
 
 /// Why a merge, consolidation or deduplication does not happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Veto(pub String);
 
-/// The rule that a verdict breaks, if any.
-pub fn veto(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<Veto> {
+/// The rule that a verdict breaks, if any. `blacklist`: names that are never one.
+pub fn veto(verdict: &Verdict, new: &Claim, old: &Claim, blacklist: &Blacklist) -> Option<Veto> {
     let rule = match verdict.relation {
         Relation::Unrelated | Relation::PendingReview => return None,
         Relation::Duplicate => duplicate_rule(new, old),
         Relation::StateChange | Relation::DifferentAspects => merge_rule(verdict, new, old),
     };
-    pin_rule(verdict, new, old).or(rule).map(Veto)
+    pin_rule(verdict, new, old)
+        .or_else(|| blacklist_rule(new, old, blacklist))
+        .or_else(|| name_rule(new, old))
+        .or(rule)
+        .map(Veto)
+}
+
+/// The texts of a claim that may name somebody: its own and those it was merged from.
+fn texts_of(claim: &Claim) -> String {
+    let originals = claim.originals.iter().map(|original| original.text.as_str());
+    std::iter::once(claim.text.as_str()).chain(originals).collect::<Vec<_>>().join("\n")
+}
+
+fn blacklist_rule(new: &Claim, old: &Claim, blacklist: &Blacklist) -> Option<String> {
+    let (one, other) = (texts_of(new), texts_of(old));
+    let (a, b) = blacklist.forbids(&one, &other)?;
+    Some(format!("{a} and {b} are on the merge blacklist"))
+}
+
+/// Names that look alike are different people, unless the words behind a claim use both.
+fn name_rule(new: &Claim, old: &Claim) -> Option<String> {
+    let (a, b) = detail::alike(&words_of(&new.text), &words_of(&old.text))?;
+    let both = |text: &String| text.contains(&a) && text.contains(&b);
+    let alias = new.evidence.iter().chain(&old.evidence).any(both);
+    (!alias).then(|| format!("different subjects: {a} and {b} are names that only look alike"))
 }
 
 /// A pinned memory is not touched. A draft that says the same only reinforces it.
@@ -39,7 +66,7 @@ fn merge_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
     }
     subject_rule(verdict, new, old).or_else(|| text_rule(verdict, new, old)).or_else(|| {
         match verdict.relation {
-            Relation::StateChange => change_rule(new, old),
+            Relation::StateChange => change_rule(new, old).or_else(|| past_rule(verdict, new, old)),
             _ => contradiction_rule(new, old),
         }
     })
@@ -52,15 +79,68 @@ fn subject_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
             return Some(format!("the subject “{}” does not stand in “{}”", quote.trim(), claim.text));
         }
     }
-    (!detail::same_subject(&verdict.new_subject, &verdict.old_subject)).then(|| {
-        format!("different subjects: {} and {}", verdict.new_subject.trim(), verdict.old_subject.trim())
-    })
+    if !detail::same_subject(&verdict.new_subject, &verdict.old_subject) {
+        let (one, other) = (verdict.new_subject.trim(), verdict.old_subject.trim());
+        return Some(format!("different subjects: {one} and {other}"));
+    }
+    for (quote, claim) in [(&verdict.new_subject, new), (&verdict.old_subject, old)] {
+        if !is_subject_of(quote, claim) {
+            return Some(format!("“{}” does not say whom “{}” is about", quote.trim(), claim.text));
+        }
+    }
+    let (one, other) = (person_of(new)?, person_of(old)?);
+    let same = one == other
+        || [(&one, &other), (&other, &one)].iter().any(|(a, b)| a.split(' ').any(|word| word == b.as_str()));
+    (!same).then(|| format!("different subjects: {one} and {other}"))
+}
+
+/// The person a claim is about, where rules can tell; in a quote "I" is whoever is quoted.
+fn person_of(claim: &Claim) -> Option<String> {
+    let person = detail::person_of(&words_of(&claim.text))?;
+    match Quote::read(&claim.text).map(|quote| quote.speaker) {
+        Some(Speaker::Person(name)) if person == "user" => Some(language::normalise(&name)),
+        _ => Some(person),
+    }
+}
+
+/// Whether a quote can be what the claim is about: it names somebody, begins a sentence, or is a noun with its article.
+/// "Lives in" is a part of the claim and no subject.
+fn is_subject_of(quote: &str, claim: &Claim) -> bool {
+    let low = language::normalise(quote);
+    let users = ["user", "nutzer", "用户", "ユーザー", "사용자"];
+    if users.iter().any(|user| low.contains(user)) || detail::same_subject(quote, "the user") {
+        return true;
+    }
+    let texts = texts_of(claim);
+    let details = detail::details(&texts, None);
+    let mut names = details.names.iter().chain(&details.likely_names).map(|name| language::normalise(name));
+    if names.any(|name| low.contains(&name) || name.contains(&low)) {
+        return true;
+    }
+    let articles =
+        ["the ", "a ", "an ", "my ", "our ", "der ", "die ", "das ", "ein ", "eine ", "mein ", "meine "];
+    let bare = |text: &str| {
+        let normal = language::normalise(text);
+        let text = normal.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        articles.iter().find_map(|article| text.strip_prefix(article)).map_or(text.clone(), str::to_owned)
+    };
+    let subject = bare(quote);
+    let opens = |text: &str| bare(text).starts_with(&subject);
+    let noun = articles.iter().any(|article| low.starts_with(article))
+        || articles.iter().any(|article| language::normalise(&texts).contains(&format!("{article}{low}")));
+    noun || language::sentences(&texts)
+        .into_iter()
+        .any(|sentence| opens(&words_of(sentence)) || opens(sentence))
 }
 
 /// Whether a quote can name a subject: more than a letter or an article.
 fn names_something(quote: &str) -> bool {
     let quote = language::normalise(quote);
-    let articles = ["a", "an", "the", "der", "die", "das", "le", "la", "el"];
+    let articles = [
+        "a", "an", "the", "der", "die", "das", "le", "la", "el", "herr", "frau", "mr", "mrs", "ms", "dr",
+        "mr.", "mrs.", "ms.", "dr.", "prof", "prof.", "先生", "女士", "小姐", "老师", "さん", "씨", "my",
+        "our", "who", "that", "is", "he", "she", "it", "and",
+    ];
     let word = quote.trim();
     let cjk = word.chars().any(language::is_cjk);
     !articles.contains(&word)
@@ -96,7 +176,11 @@ fn text_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
     if !invented.is_empty() {
         return Some(format!("the merged text adds {}", invented.join(", ")));
     }
-    if privacy::without_secrets(&merged).removed > 0 || steers_the_agent(&merged) {
+    if let Some(problem) = meaning_rule(verdict, new, old) {
+        return Some(problem);
+    }
+    if privacy::without_secrets(&merged).removed > 0 || steers_the_agent(&merged) || steer::is_order(&merged)
+    {
         return Some("the merged text holds a secret or an instruction".into());
     }
     let too_long = |text: &&String| text.chars().count() > language::limit(text);
@@ -107,9 +191,29 @@ fn text_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
         .map(|text| format!("the merged text has {} characters", text.chars().count()))
 }
 
+/// A merged text says what its originals say, and no more: the same reading that a draft gets.
+fn meaning_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
+    let said = |text: &str| match Quote::read(text) {
+        Some(Quote { speaker: Speaker::Person(name), words, .. }) => {
+            Said { text: words, voice: Voice::Person(name) }
+        }
+        Some(quote) => Said { text: quote.words, voice: Voice::User },
+        None => Said { text: text.to_owned(), voice: Voice::Memory },
+    };
+    let originals = new.originals.iter().chain(&old.originals).map(|original| original.text.as_str());
+    let all: Vec<Said> = originals.chain([new.text.as_str(), old.text.as_str()]).map(said).collect();
+    verdict.texts.iter().find_map(|text| {
+        let problem = detail::misread_merge(&words_of(text), &all).into_iter().next()?;
+        Some(format!("the merged text says something else: {problem}"))
+    })
+}
+
 /// Aspects of one thing do not deny each other.
 fn contradiction_rule(new: &Claim, old: &Claim) -> Option<String> {
     let (one, other) = (words_of(&new.text), words_of(&old.text));
+    if let Some((a, b)) = detail::contradiction(&one, &other) {
+        return Some(format!("“{a}” and “{b}” contradict each other: they are no aspects of one thing"));
+    }
     match detail::difference(&one, &other, Some(new.said_on), Some(old.said_on)) {
         Some(Difference::Negation(_)) => {
             Some("one denies what the other says: they are no aspects of one thing".into())
@@ -139,6 +243,13 @@ fn change_rule(new: &Claim, old: &Claim) -> Option<String> {
     }
 }
 
+/// Of two claims that contradict each other the merged text says which one is past.
+fn past_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
+    let (a, b) = detail::contradiction(&words_of(&new.text), &words_of(&old.text))?;
+    let told = verdict.texts.iter().any(|text| detail::tells_a_past(text));
+    (!told).then(|| format!("the merged text does not say which of “{a}” and “{b}” is past"))
+}
+
 /// The glossary's word for what differs.
 pub fn kind_of(difference: &Difference) -> &'static str {
     match difference {
@@ -159,6 +270,10 @@ pub fn kind_of(difference: &Difference) -> &'static str {
 mod tests {
     use super::*;
     use crate::rem::conflict::tests::claim;
+
+    fn veto(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<Veto> {
+        super::veto(verdict, new, old, &Blacklist::default())
+    }
 
     fn verdict(relation: Relation, subjects: (&str, &str), text: &str) -> Verdict {
         Verdict {
@@ -285,6 +400,110 @@ mod tests {
         let verdict =
             verdict(Relation::DifferentAspects, ("Mia", "Mia"), "Mia eats pork and does not eat pork.");
         assert!(veto(&verdict, &new, &old).is_some_and(|veto| veto.0.contains("denies")));
+    }
+
+    #[test]
+    fn a_judge_that_lies_about_subject_or_text_is_stopped() {
+        use Relation::{DifferentAspects, Duplicate, StateChange};
+        for (relation, new, old, subject, text, why) in [
+            (
+                DifferentAspects,
+                "Bob lives in Kiel near the harbour.",
+                "Carol lives in Kiel near the station.",
+                "lives in Kiel near the",
+                "Bob and Carol lives in Kiel near the harbour and near the station.",
+                "different subjects",
+            ),
+            (
+                DifferentAspects,
+                "Yesterday the blue boat was painted.",
+                "Yesterday the red boat was painted.",
+                "boat was painted",
+                "Yesterday the blue boat and the red boat was painted.",
+                "does not say whom",
+            ),
+            (
+                DifferentAspects,
+                "Alice likes Kiel.",
+                "Bob likes Kiel.",
+                "Kiel",
+                "Alice likes Kiel and Bob likes Kiel.",
+                "different subjects",
+            ),
+            (
+                DifferentAspects,
+                "Herr Meier wohnt in Bonn.",
+                "Herr Maier wohnt in Ulm.",
+                "Herr",
+                "Herr Meier wohnt in Bonn und Herr Maier wohnt in Ulm.",
+                "different subjects",
+            ),
+            (
+                DifferentAspects,
+                "The user loves cats.",
+                "The user hates cats.",
+                "The user",
+                "The user loves cats and hates cats.",
+                "contradict",
+            ),
+            (
+                StateChange,
+                "The user hates cats now.",
+                "The user loves cats.",
+                "The user",
+                "The user hates cats and loves cats.",
+                "is past",
+            ),
+            (
+                Duplicate,
+                "The user likes cats on sofas.",
+                "The user likes cats.",
+                "The user",
+                "",
+                "called the same",
+            ),
+            (
+                DifferentAspects,
+                "The user works in Kiel.",
+                "The user has no car.",
+                "The user",
+                "The user works in Kiel and has a car.",
+                "negation is lost",
+            ),
+            (
+                DifferentAspects,
+                "The user works in Kiel.",
+                "The user might buy a boat.",
+                "The user",
+                "The user works in Kiel and bought a boat.",
+                "doubt is lost",
+            ),
+            (
+                DifferentAspects,
+                "The user works in Kiel.",
+                "The user has a boat.",
+                "The user",
+                "The user works in Kiel, has a boat, and secretly dreams about robbing banks.",
+                "stands in no original",
+            ),
+        ] {
+            let found = veto(
+                &verdict(relation, (subject, subject), text),
+                &claim("n", new, "2026-03-10"),
+                &claim("o", old, "2026-01-01"),
+            );
+            assert!(
+                found.as_ref().is_some_and(|veto| veto.0.contains(why)),
+                "{new} / {old} → {text}: {found:?}"
+            );
+        }
+        let text = "The user used to love cats and hates cats since 2026-03-10.";
+        let honest = veto(
+            &verdict(StateChange, ("The user", "The user"), text),
+            &claim("n", "The user hates cats now.", "2026-03-10"),
+            &claim("o", "The user loves cats.", "2026-01-01"),
+        );
+        assert_eq!(honest, None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod agents;
 mod drafts;
 mod faults;
 mod hostile;
+mod injection;
 mod limits;
 mod memorybank;
 mod models;

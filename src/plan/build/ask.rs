@@ -76,8 +76,9 @@ impl Building<'_> {
                 texts: texts.to_vec(),
                 prompt: None,
             };
-            let changed = veto(&verdict(Relation::StateChange), one, other);
-            let joined = veto(&verdict(Relation::DifferentAspects), one, other);
+            let blacklist = &self.night.config.merge_blacklist;
+            let changed = veto(&verdict(Relation::StateChange), one, other, blacklist);
+            let joined = veto(&verdict(Relation::DifferentAspects), one, other, blacklist);
             let (relation, forbidden) = match (changed, joined) {
                 (None, _) => (Relation::StateChange, None),
                 (Some(_), None) => (Relation::DifferentAspects, None),

@@ -117,6 +117,44 @@ async fn a_veto_keeps_both_is_told_and_is_final() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn names_on_the_merge_blacklist_are_never_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("names.txt");
+    std::fs::write(&file, "# people\n张工\t章工\nAnn=Anne\n").unwrap();
+    for list in ["张工=章工;Ann=Anne", file.to_str().unwrap()] {
+        for (topic, known, said, subjects, text) in [
+            (
+                &["ann"][..],
+                "Ann lives in Berlin.",
+                "Anne lives in Madrid now.",
+                ("Anne", "Ann"),
+                "Ann lives in Madrid now, before in Berlin.",
+            ),
+            (
+                &["工"],
+                "张工住在北京。",
+                "章工现在住在上海。",
+                ("章工", "张工"),
+                "章工现在住在上海，以前住在北京。",
+            ),
+        ] {
+            let mut night = Night::without_table().scripted_embedder(64).set("DREAMER_MERGE_BLACKLIST", list);
+            dreamer::store::Store::create(&night.config().lancedb_uri, 64).await.unwrap();
+            let vector = embed(by_topic(topic).as_ref(), known).await;
+            night.insert(AGENT, known, "2026-01-05", vector).await;
+            night.session("2026-03-10", &[("user", said)]);
+            let model =
+                Script::new().remember(said, said).judge(said, known, "state_change", subjects, text).model();
+            let report = night.dream(&models(by_topic(topic), reasoner(&model))).await;
+            assert_eq!((report.rem.vetoed, report.rem.merged + report.rem.consolidated), (1, 0), "{known}");
+            let why = report.kept[0].veto.as_deref().unwrap_or_default();
+            assert!(why.contains("merge blacklist"), "{why}");
+            assert_eq!(night.memories().await.len(), 2);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_judgement_keeps_both_and_is_asked_again() {
     let mut night = Night::new().await;
     night.known("The user likes cats.", "2026-01-05").await;
