@@ -148,7 +148,8 @@ mod tests {
             assert_eq!(ticked(&line), []);
             for mark in ["- [x] ", "- [X] ", "* [x] ", "  - [x] "] {
                 let line = line.replacen("- [ ] ", mark, 1);
-                assert_eq!(ticked(&format!("# Log\n\n{line}  \r\ntext\n")), [of.clone()], "{line}");
+                let read = ticked(&format!("# Log\n\n{line}  \r\ntext\n"));
+                assert_eq!(read, std::slice::from_ref(&of), "{line}");
             }
         }
     }
