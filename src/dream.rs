@@ -502,13 +502,17 @@ pub(crate) async fn carry_out(
     }
     run.enter(Phase::Applying, now)?;
     let applied = execute(&plan, store, config).await?;
-    Audit::append(&config.home, &events(&plan, &applied))?;
+    let events = events(&plan, &applied);
     let mut report = plan.report;
     take_in(&mut report, applied);
+    // The memories are written: to fail here, or below, would only write them again, night after night.
+    if let Err(error) = Audit::append(&config.home, &events) {
+        fail(&mut report, chain(&error));
+        Audit::append(&run.folder, &events)?;
+    }
     report.elapsed_ms = report.elapsed_ms.max(millis(started));
     let log = match write_log(&report, config) {
         Ok(path) => path,
-        // The memories are written: to fail here would only write them again, night after night.
         Err(error) => {
             fail(&mut report, chain(&error));
             write_log_beside_the_plan(&report, config, run)?

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::detail;
 use crate::error::Error;
 use crate::memory::{Memory, Reconciled, Trace};
+use crate::state::audit::{self, Event, Kind, Subject};
 use crate::state::lock::Lock;
 use crate::store::Store;
 
@@ -74,6 +75,12 @@ pub async fn pin(config: &Config, id: &str, pin: Pin, now: DateTime<Utc>) -> Res
     let today = now.with_timezone(&config.timezone).date_naive();
     let trace = old.unwrap_or_else(|| first_trace(&memory, today, config));
     store.put_traces(&[Trace { pinned: wanted, ..trace }]).await?;
+    let event = Event {
+        agent: memory.partition.agent.clone(),
+        after: vec![Subject::of(&memory.id, &memory.text)],
+        ..Event::new(RUN, now, if wanted { Kind::Pinned } else { Kind::Unpinned })
+    };
+    audit::note(config, event)?;
     Ok(Pinned { memory, was_so: false })
 }
 

@@ -16,8 +16,11 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::language;
 use crate::memory::{Departure, Memory};
+use crate::memory_archive;
 use crate::openclaw::config::OpenClawError;
+use crate::plan::{DreamPlan, RunId};
 use crate::remembered::Remembered;
+use crate::state::audit::{self, Event, Kind, Subject};
 use crate::state::lock::Lock;
 use crate::state::tombstones::{How, Tombstone, Tombstones};
 use crate::store::{Leaving, Store};
@@ -236,7 +239,22 @@ pub async fn forget(
             }
         }
     }
+    for id in &all {
+        note(config, &known, id, now)?;
+    }
     Ok(touched)
+}
+
+/// The line of the audit: no text, as ever.
+fn note(config: &Config, known: &Remembered, id: &str, now: DateTime<Utc>) -> Result<(), Error> {
+    let memory = known.rows.get(id).or_else(|| known.archived.get(id).map(|archived| &archived.memory));
+    let Some(memory) = memory else { return Ok(()) };
+    let event = Event {
+        agent: memory.partition.agent.clone(),
+        before: vec![Subject::of(id, &memory.text)],
+        ..Event::new("forget", now, Kind::Forgotten)
+    };
+    Ok(audit::note(config, event)?)
 }
 
 /// Whether somebody listens there. An address that cannot be reached within two seconds does not.
@@ -332,7 +350,13 @@ async fn archive(
         run: format!("forget-{}", now.format("%Y%m%d-%H%M%S")),
         at: now.timestamp_millis(),
     };
-    store.archive(&rows.iter().map(leaving).collect::<Vec<_>>()).await?;
+    let leaving: Vec<Leaving> = rows.iter().map(leaving).collect();
+    if let Some(run) = leaving.first().and_then(|leaving| RunId::parse(&leaving.run)) {
+        // What leaves for the archive has a copy that any editor reads, as on a night.
+        let plan = DreamPlan { run, leaving: leaving.clone(), ..DreamPlan::default() };
+        memory_archive::copy(&plan, store, config).await?;
+    }
+    store.archive(&leaving).await?;
     let going: Vec<(String, String)> = rows.iter().map(|row| (row.id.clone(), row.text.clone())).collect();
     let outcome = store.delete(&going).await?;
     // An edited row is another claim than the one that was to go.

@@ -313,7 +313,12 @@ impl Applying<'_> {
 
     /// Inserts rows again as before-images hold them. One that is live with other words keeps its copy in the archive.
     async fn put_back(&mut self) -> Result<(), Error> {
-        let outcome = self.store.put_back(&self.imaged(&self.plan.put_back)).await?;
+        let forgotten = forgotten::forgotten_rows(self.plan, self.store, self.config).await?;
+        let (gone, rows): (Vec<PutBack>, Vec<PutBack>) =
+            self.plan.put_back.iter().cloned().partition(|row| forgotten.contains(&row.id));
+        self.note(gone.len(), "do not come back: they were forgotten on purpose");
+        self.applied.dropped.extend(gone.into_iter().map(|row| row.id));
+        let outcome = self.store.put_back(&self.imaged(&rows)).await?;
         self.note(outcome.changed.len(), "do not come back: a row with their id is there meanwhile");
         self.note(outcome.gone.len(), "do not come back: they had been deleted or forgotten meanwhile");
         // What is not live keeps its copy in the archive, if it has one.

@@ -15,9 +15,6 @@ use crate::plan::{DreamPlan, PlanError, Purpose, Run, RunId};
 use crate::report::Importance;
 use crate::store::{Images, has_images, read_images};
 
-/// So many days a run's before-images are kept.
-pub const SNAPSHOT_DAYS: i64 = 7;
-
 /// A run and what it changed, in numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Snapshot {
@@ -100,7 +97,7 @@ pub struct Line {
 /// When the runs folder cannot be read.
 pub fn list(config: &Config) -> Result<Vec<Snapshot>, Error> {
     let runs = Run::all(&config.runs_dir())?;
-    Ok(runs.iter().filter_map(|run| Some(snapshot(run, &run.state().ok()?))).collect())
+    Ok(runs.iter().filter_map(|run| Some(snapshot(run, &run.state().ok()?, config.snapshot_days))).collect())
 }
 
 /// What a run changed, or would have: of a preview, too.
@@ -126,14 +123,14 @@ pub fn show(config: &Config, run: &str) -> Result<Diff, Error> {
         to: c.to,
     };
     Ok(Diff {
-        snapshot: snapshot(&run, &state),
+        snapshot: snapshot(&run, &state, config.snapshot_days),
         changes: changes(&plan, &images),
         importance: plan.importance.iter().map(importance).collect(),
         traces: plan.traces.len() + plan.traces_back.len() + plan.drop_traces.len(),
     })
 }
 
-fn snapshot(run: &Run, state: &State) -> Snapshot {
+fn snapshot(run: &Run, state: &State, days: u32) -> Snapshot {
     let (what, of) = match &state.purpose {
         Purpose::Night => ("night", None),
         Purpose::Rollback { of } => ("rollback", Some(of.to_string())),
@@ -155,7 +152,7 @@ fn snapshot(run: &Run, state: &State) -> Snapshot {
         counts,
         bytes: bytes_of(&run.folder),
         undone_by: state.undone_by.clone(),
-        kept_until: has_images(&run.folder).then(|| at + TimeDelta::days(SNAPSHOT_DAYS)),
+        kept_until: has_images(&run.folder).then(|| at + TimeDelta::days(i64::from(days))),
     }
 }
 
