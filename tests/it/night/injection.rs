@@ -236,7 +236,7 @@ fn lost(wishes: &[Wish], texts: &[String]) -> Vec<String> {
     wishes
         .iter()
         .filter(|wish| !kept(wish))
-        .map(|wish| format!("{} ({})", wish.text, wish.language))
+        .map(|wish| format!("{} ({}): {}", wish.id, wish.language, wish.text))
         .collect()
 }
 
