@@ -6,6 +6,7 @@ pub mod conflict;
 pub mod fading;
 pub mod judge;
 pub mod resolution;
+mod subject;
 pub mod veto;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -30,7 +30,6 @@ struct Case {
 /// What the user asks of the agent, how a good model words it, and what must stand in the memory.
 #[derive(Debug, Clone, Deserialize)]
 struct Wish {
-    id: String,
     language: String,
     text: String,
     draft: String,
@@ -236,7 +235,7 @@ fn lost(wishes: &[Wish], texts: &[String]) -> Vec<String> {
     wishes
         .iter()
         .filter(|wish| !kept(wish))
-        .map(|wish| format!("{} ({})", wish.text, wish.language))
+        .map(|wish| format!("{} ({}): {}", wish.id, wish.language, wish.text))
         .collect()
 }
 
