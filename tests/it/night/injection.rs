@@ -30,6 +30,7 @@ struct Case {
 /// What the user asks of the agent, how a good model words it, and what must stand in the memory.
 #[derive(Debug, Clone, Deserialize)]
 struct Wish {
+    id: String,
     language: String,
     text: String,
     draft: String,
