@@ -270,7 +270,8 @@ async fn one_night(
     let plan = match think(config, options, models, &run, &reading, warnings, now).await {
         Ok(plan) => plan,
         Err(error) => {
-            run.forget_if_empty();
+            // Settings that cannot be used have paid for nothing that a later night could go on with.
+            run.forget_if(error.exit_code() == 78);
             return Err(error);
         }
     };

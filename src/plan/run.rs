@@ -187,9 +187,10 @@ impl Run {
         self.write_state(&State::of(Phase::Started, now))
     }
 
-    /// Removes the folder of a run that failed before anything was paid for: there is nothing in it to go on with.
-    pub fn forget_if_empty(&self) {
-        if !Replies::folder(&self.folder).is_dir() {
+    /// Removes the folder of a run that failed before it had a plan, if nothing was paid for or it is `useless`: there is
+    /// nothing in it to go on with.
+    pub fn forget_if(&self, useless: bool) {
+        if useless || !Replies::folder(&self.folder).is_dir() {
             // What is left is found by the next run, and is as harmless there.
             let _ = std::fs::remove_dir_all(&self.folder);
         }

@@ -38,6 +38,8 @@ async fn main() -> ExitCode {
         }
     };
     logging::start(command.common.verbose);
+    // A damaged table makes the library below panic in a task of its own; the error that follows says what to do.
+    std::panic::set_hook(Box::new(|panic| tracing::debug!("{panic}")));
     match run(command).await {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
