@@ -2,9 +2,11 @@
 //! lock → recover → read → NREM → REM → plan → apply → dream log. Each step is elsewhere.
 
 mod captured;
+mod finish;
 mod probe;
 mod read;
 mod recover;
+mod think;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,47 +14,39 @@ use std::time::Instant;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::config::{Config, EmbeddingProvider};
+use crate::config::Config;
 use crate::episode::Episode;
-use crate::error::{Error, chain};
+use crate::error::Error;
 use crate::forget::memorial::Memorial;
-use crate::forget::vanished::{self, Buried, Looking, bury_vanished};
-use crate::housekeeping::keep_house;
+use crate::forget::vanished::{self, Looking, bury_vanished};
 use crate::language::counted;
-use crate::nrem::select::{self, Material};
-use crate::nrem::{self, Compressed};
-use crate::plan::apply::{Applied, apply as execute, store_before_images};
-use crate::plan::build::{self, build};
-use crate::plan::events::events;
+use crate::plan::apply::store_before_images;
 use crate::plan::run::last_finished;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
-use crate::privacy::{Privacy, without_secrets};
+use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
-use crate::providers::recorded::{RecordedEmbedder, RecordedModel, Replies};
-use crate::providers::{Embedder, ProviderError, Reasoner, Thresholds, configured};
+use crate::providers::{Embedder, Reasoner, Thresholds, configured};
 use crate::queues::retry::RetryQueue;
-use crate::queues::{Queues, carry_out, review};
+use crate::queues::{Queues, carry_out};
 use crate::rem;
 use crate::remembered::Remembered;
-use crate::report::{Cost, DreamReport, Status, dream_log};
+use crate::report::{DreamReport, Status};
 use crate::space::{self, Needs};
-use crate::state::audit::Audit;
-use crate::state::journal::{Fate, Journal, JudgedPair};
+use crate::state::StateError;
+use crate::state::journal::Journal;
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
 use crate::state::maintenance::Maintenance;
-use crate::state::placeholder_key;
 use crate::state::tombstones::Tombstones;
 use crate::state::versions::last_version;
-use crate::state::{StateError, write_atomically};
 use crate::store::Store;
-use crate::thresholds;
 use crate::trigger::{self, Due};
-use probe::{Asked, check_model};
-use read::read_recalls;
+pub(crate) use finish::carry_out;
 pub(crate) use read::{read_episodes, read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
+pub(crate) use think::material_of;
+use think::{Reading, millis, think};
 
 /// Which stages run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -289,88 +283,6 @@ async fn one_night(
     carry_out(&run, plan, &store, config, now, started).await
 }
 
-/// What a night has read when it begins to think.
-struct Reading<'a> {
-    store: &'a Store,
-    known: &'a Remembered,
-    material: &'a Material,
-    journal: &'a Journal,
-    memorial: &'a Memorial,
-    buried: &'a Buried,
-    queues: &'a Queues,
-}
-
-/// The night up to its plan. Models are asked, and every reply is recorded in the run's folder before it is used.
-async fn think(
-    config: &Config,
-    options: Options,
-    models: &Models,
-    run: &Run,
-    reading: &Reading<'_>,
-    mut warnings: Vec<String>,
-    now: DateTime<Utc>,
-) -> Result<DreamPlan, Error> {
-    let Reading { store, known, material, journal, memorial, buried, queues } = *reading;
-    let replies =
-        Replies::open(Replies::folder(&run.folder), &Run::unused_replies(&config.runs_dir(), now)?)?;
-    run.start(now)?;
-    let recorded = RecordedEmbedder { embedder: models.embedder.as_ref(), replies: &replies };
-    // What costs nothing need not be kept.
-    let embedder: &dyn Embedder = match config.embedding_provider {
-        EmbeddingProvider::Builtin => models.embedder.as_ref(),
-        _ => &recorded,
-    };
-    let reasoner = match &models.reasoner {
-        Reasoner::Model(model) => {
-            Reasoner::Model(Box::new(RecordedModel { model: model.as_ref(), replies: &replies }))
-        }
-        Reasoner::Extractive => Reasoner::Extractive,
-    };
-    let privacy = placeholder_key::policy(config, rand::random())?;
-    let mut night = Night {
-        config,
-        run: run.id.clone(),
-        now,
-        today: now.with_timezone(&config.timezone).date_naive(),
-        mode: options.mode,
-        store,
-        embedder,
-        reasoner: &reasoner,
-        privacy: &privacy,
-        thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
-        ledger: Ledger::read(&config.state_dir())?,
-        memorial: memorial.clone(),
-        nights_before: select::nights_before(&material.chunks, journal, now),
-        retry: queues.retry.clone(),
-    };
-    let ready = match check_model(&night, known, material).await {
-        Ok(Asked::Something) => thresholds::settle(&mut night, &mut warnings).await,
-        Ok(Asked::Nothing) => Ok(None),
-        Err(error) => Err(error),
-    };
-    let mut plan = match ready {
-        Ok(calibrated) => {
-            let plan = plan(&night, known, material, journal, queues, warnings).await?;
-            DreamPlan { calibrated, ..plan }
-        }
-        Err(Error::Provider(error)) => held_back(&night, known, material, journal, warnings, &error),
-        Err(error) => return Err(error),
-    };
-    take_in_buried(&mut plan, buried.clone());
-    plan.report.cost = spent(models);
-    if replies.used_again() > 0 {
-        plan.report.warnings.push(format!(
-            "{} used that an interrupted run or a dry run had paid for: nothing was asked twice",
-            counted(replies.used_again() as usize, "reply")
-        ));
-    }
-    Ok(plan)
-}
-
-fn millis(started: Instant) -> u64 {
-    started.elapsed().as_millis() as u64
-}
-
 /// Executes the plan of a dry run.
 ///
 /// # Errors
@@ -396,57 +308,6 @@ pub async fn apply(
     carry_out(&run, plan, &store, config, now, started).await
 }
 
-/// NREM, REM and the plan. Reads and asks; writes nothing.
-async fn plan(
-    night: &Night<'_>,
-    everything: &Remembered,
-    material: &Material,
-    journal: &Journal,
-    queues: &Queues,
-    mut warnings: Vec<String>,
-) -> Result<DreamPlan, Error> {
-    warnings.extend(captured::captured_again(night, everything).await?);
-    let carried = carry_out::carry_out(night, everything, material, journal, queues).await?;
-    let known = &everything.clone().without(&carried.reserved);
-    let compressed = match night.mode {
-        Mode::RemOnly => Compressed::default(),
-        _ => nrem::compress(night, material, known).await?,
-    };
-    tell(&format!(
-        "NREM: {}, {}, {} said again",
-        counted(compressed.clusters, "cluster"),
-        counted(compressed.drafts.len(), "new draft"),
-        compressed.reinforced.len() + compressed.revived.len()
-    ));
-    let mut judged = JudgedPair::read_all(&night.config.state_dir())?;
-    judged.extend(queues.retry.asked_of_a_person());
-    let rem = rem::reconcile(night, &compressed, known, &judged).await?;
-    tell(&format!("REM: {}, {} resolved", counted(rem.candidates, "candidate"), rem.resolutions.list.len()));
-    let revived: Vec<String> = compressed.revived.iter().map(|again| again.id.clone()).collect();
-    let found = build::Found {
-        known,
-        material,
-        compressed: &compressed,
-        rem: &rem,
-        recalls: &read_recalls(night.config, &mut warnings)?,
-        archived_vectors: &night.store.archived_vectors(&revived).await?,
-        journal,
-        warnings,
-    };
-    let mut plan = build(night, found);
-    carried.into_plan(&mut plan);
-    review::place(&mut plan, night, queues, everything, journal);
-    build::tell_status(&mut plan);
-    Ok(plan)
-}
-
-/// Tonight's chunks. What is read from the archive again stays there.
-pub(crate) fn material_of(config: &Config, episodes: &[Episode], journal: &Journal) -> Material {
-    let mut material = select::select(episodes, journal, config.max_episode_days, config.timezone);
-    material.files.retain(|file| !file.path.starts_with(config.archive_dir()));
-    material
-}
-
 /// `--agent`: what is remembered of one agent, and its episodes.
 pub(crate) fn only_agent(
     agent: &str,
@@ -463,89 +324,6 @@ pub(crate) fn only_agent(
     }
     episodes.retain(|episode| episode.agent == agent);
     Ok(known.only(agent))
-}
-
-/// The plan where the embedder cannot be reached: everything waits, and the log says why.
-fn held_back(
-    night: &Night<'_>,
-    known: &Remembered,
-    material: &Material,
-    journal: &Journal,
-    warnings: Vec<String>,
-    error: &ProviderError,
-) -> DreamPlan {
-    let compressed = nrem::hold_everything(night, material, error);
-    let (rem, recalls, archived_vectors) = Default::default();
-    let found = build::Found {
-        known,
-        material,
-        compressed: &compressed,
-        rem: &rem,
-        recalls: &recalls,
-        archived_vectors: &archived_vectors,
-        journal,
-        warnings,
-    };
-    build::build_held_back(night, found)
-}
-
-/// Applies the plan, writes the dream log, and ends the run.
-pub(crate) async fn carry_out(
-    run: &Run,
-    mut plan: DreamPlan,
-    store: &Store,
-    config: &Config,
-    now: DateTime<Utc>,
-    started: Instant,
-) -> Result<DreamReport, Error> {
-    if plan.report.status == Status::DryRun {
-        plan.report.status = build::status_of(&plan);
-    }
-    run.enter(Phase::Applying, now)?;
-    let applied = execute(&plan, store, config).await?;
-    let events = events(&plan, &applied);
-    let mut report = plan.report;
-    take_in(&mut report, applied);
-    // The memories are written: to fail here, or below, would only write them again, night after night.
-    if let Err(error) = Audit::append(&config.home, &events) {
-        fail(&mut report, chain(&error));
-        Audit::append(&run.folder, &events)?;
-    }
-    report.elapsed_ms = report.elapsed_ms.max(millis(started));
-    let log = match write_log(&report, config) {
-        Ok(path) => path,
-        Err(error) => {
-            fail(&mut report, chain(&error));
-            write_log_beside_the_plan(&report, config, run)?
-        }
-    };
-    report.dream_log = Some(log);
-    run.enter(Phase::Finished, now)?;
-    for told in keep_house(config, store, now).await {
-        tracing::warn!("{told}");
-    }
-    Ok(report)
-}
-
-/// Notes that something of a night could not be done that is not a memory.
-fn fail(report: &mut DreamReport, why: String) {
-    report.status = Status::Failed;
-    report.failure = Some(report.failure.take().map_or(why.clone(), |first| format!("{first}; {why}")));
-}
-
-fn take_in(report: &mut DreamReport, applied: Applied) {
-    report.warnings.extend(applied.notes);
-    report.joined.retain(|joined| !joined.after.iter().any(|shown| applied.dropped.contains(&shown.id)));
-    report.archived_episodes.retain(|name| !applied.stayed.contains(name));
-    for (fate, count) in applied.held_back {
-        report.fates.entry(fate).and_modify(|before| *before = before.saturating_sub(count));
-        *report.fates.entry(Fate::HeldBack).or_default() += count;
-    }
-    report.fates.retain(|_, count| *count > 0);
-    report.live.1 = applied.live;
-    for why in applied.failed {
-        fail(report, why);
-    }
 }
 
 /// Rows that are gone without our doing, by agent: they were forgotten on purpose. Stops when so many of an agent's are
@@ -571,14 +349,6 @@ fn settle_vanished(
     Ok(vanished)
 }
 
-/// The plan takes in what becomes of vanished rows, also where nothing else could be done tonight.
-fn take_in_buried(plan: &mut DreamPlan, buried: Buried) {
-    plan.report.forgotten.vanished = buried.vanished;
-    plan.tombstones = buried.tombstones;
-    plan.erased = buried.erased;
-    plan.report.status = build::status_of(plan);
-}
-
 /// Why a timed run does nothing at all: the operator works on the home.
 fn stands_aside(config: &Config, options: Options, now: DateTime<Utc>) -> Result<Option<String>, StateError> {
     if !options.if_due {
@@ -598,49 +368,10 @@ fn tell_maintenance(config: &Config, now: DateTime<Utc>) -> Result<Option<String
         .map(|_| "maintenance is on: timed runs stand aside until `dreamer maintenance off`".to_owned()))
 }
 
-fn spent(models: &Models) -> Cost {
-    let spent = models.budget.spent();
-    Cost {
-        embedding: models.embedder.model().to_owned(),
-        language: models.reasoner.name().to_owned(),
-        calls: spent.calls,
-        input_tokens: spent.input_tokens,
-        output_tokens: spent.output_tokens,
-    }
-}
-
 /// The reason first, then what was seen on the way to it: why there seems to be nothing new.
 fn not_due(now: DateTime<Utc>, reason: String, mut warnings: Vec<String>) -> DreamReport {
     warnings.insert(0, reason);
     DreamReport { status: Status::NotDue, started: now, warnings, ..DreamReport::default() }
-}
-
-/// Writes the dream log `YYYY-MM-DD_HHMM.md`; a second run in the same minute gets a suffix. Returns its path.
-fn write_log(report: &DreamReport, config: &Config) -> Result<String, StateError> {
-    let local = report.started.with_timezone(&config.timezone);
-    let stem = local.format("%Y-%m-%d_%H%M").to_string();
-    // A row that the gateway wrote may hold a secret; the log may not, whatever it tells of the row.
-    let text = without_secrets(&dream_log(report, &local)).text;
-    for number in 1.. {
-        let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
-        let path = config.dream_log_dir().join(name);
-        let there = crate::state::read_if_there(&path)?;
-        // A run that was killed between its log and its end writes the same log again.
-        let own = there.as_ref().is_some_and(|bytes| String::from_utf8_lossy(bytes).contains(&report.run));
-        if there.is_none() || own {
-            write_atomically(&path, text.as_bytes())?;
-            return Ok(path.display().to_string());
-        }
-    }
-    unreachable!("there is always a free number")
-}
-
-/// The log's place while its folder cannot be written.
-fn write_log_beside_the_plan(report: &DreamReport, config: &Config, run: &Run) -> Result<String, StateError> {
-    let path = run.folder.join("dream-log.md");
-    let text = dream_log(report, &report.started.with_timezone(&config.timezone));
-    write_atomically(&path, text.as_bytes())?;
-    Ok(path.display().to_string())
 }
 
 fn tell(what: &str) {
