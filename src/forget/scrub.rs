@@ -65,6 +65,7 @@ impl Target {
             |list: &Vec<Value>| list.iter().any(|id| id.as_str().is_some_and(|id| self.ids.contains(id)));
         item.get("forgotten_at").is_none()
             && (names(&["id"])
+                || names(&["row", "id"])
                 || names(&["memory", "id"])
                 || names(&["row", "memory", "id"])
                 || item.get("memories").and_then(Value::as_array).is_some_and(rests))

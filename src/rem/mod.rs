@@ -452,6 +452,12 @@ fn settle_plain_duplicates(
     let open = |n: &Neighbourhood| !rem.resolutions.is_taken(n.new);
     let mut left: Vec<Neighbourhood> = all.into_iter().filter(open).collect();
     for neighbourhood in &mut left {
+        // The same words that could not become one tonight are no question to a judge: they would be kept apart for good.
+        let same_words = |candidate: &conflict::Candidate| {
+            let (one, other) = (&rem.claims[neighbourhood.new], &rem.claims[candidate.claim]);
+            language::normalise(&one.text) == language::normalise(&other.text)
+        };
+        neighbourhood.candidates.retain(|candidate| !same_words(candidate));
         // Settled for good: no judge need be asked.
         let new = neighbourhood.new;
         neighbourhood.candidates.retain(|candidate| !vetoed.contains(&(new, candidate.claim)));

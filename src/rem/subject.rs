@@ -75,11 +75,23 @@ fn is_subject_of(quote: &str, claim: &Claim) -> bool {
     };
     let subject = bare(quote);
     let opens = |text: &str| bare(text).starts_with(&subject);
-    let noun = articles.iter().any(|article| low.starts_with(article))
-        || articles.iter().any(|article| language::normalise(&texts).contains(&format!("{article}{low}")));
+    let noun = articles.iter().any(|article| low.starts_with(article)) || is_a_noun(&low, &texts, &articles);
     noun || language::sentences(&texts)
         .into_iter()
         .any(|sentence| opens(&words_of(sentence)) || opens(sentence))
+}
+
+/// Whether the words stand in a text behind an article, with at most two words between: "our team standup". What says that
+/// something changed is no noun.
+fn is_a_noun(quote: &str, texts: &str, articles: &[&str]) -> bool {
+    let normal = language::normalise(texts);
+    let words: Vec<&str> = normal.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let quoted: Vec<&str> = quote.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let is_article = |place: usize| articles.iter().any(|article| article.trim() == words[place]);
+    let stands = |place: usize| (1..=3).any(|back| back <= place && is_article(place - back));
+    !quoted.is_empty()
+        && !detail::has_change_word(quote)
+        && words.windows(quoted.len()).enumerate().any(|(place, window)| window == quoted && stands(place))
 }
 
 /// Whether a quote can name a subject: more than a letter or an article.

@@ -1,6 +1,6 @@
 //! Nights while a second process writes: it inserts, edits and deletes thousands of rows as a gateway does, on its own open
 //! handle. Nothing it wrote is lost, nothing it deleted comes back, and every night ends.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -233,7 +233,9 @@ async fn live_through(
 /// Everything a second run must leave alone: all files but the run's own folder and log.
 fn lasting(home: &Home) -> BTreeMap<std::path::PathBuf, String> {
     let mut files = digests(&home.config.home);
-    files.retain(|path, _| !path.starts_with("runs") && !path.starts_with("dream-log"));
+    // Every run is told in the audit.
+    let told = ["runs", "dream-log", "audit.jsonl"];
+    files.retain(|path, _| !told.iter().any(|what| path.starts_with(what)));
     files
 }
 

@@ -1,18 +1,20 @@
 //! Disks that fill up, files that break, folders that cannot be written: a clear error, the right exit code, nothing lost,
 //! and the night after the repair is whole. Through the binary, as an operator meets it.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::home::{Home, State, copy, eventful};
 
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("DREAMER_EMBEDDING_PROVIDER", "builtin"),
     ("DREAMER_BUILTIN_MODEL", "lexical"),
     ("DREAMER_LLM_PROVIDER", "extractive"),
     ("DREAMER_TIMEZONE", "UTC"),
     ("DREAMER_FADE", "on"),
+    // The home's nights lie long ago.
+    ("DREAMER_RAW_DAYS", "off"),
 ];
 
 fn dreamer(home: &Path) -> Command {
@@ -117,7 +119,7 @@ async fn a_disk_that_is_full_stops_the_night_and_the_next_one_is_whole() {
         let script = format!(
             "aside=$(mktemp -d); cp -a $HOME_UNDER_TEST/. $aside; \
              mount -t tmpfs -o size={}k tmpfs $HOME_UNDER_TEST; cp -a $aside/. $HOME_UNDER_TEST; \
-             set +e; DREAMER_HOME=$HOME_UNDER_TEST DREAMER_MIN_FREE_MB=off $DREAMER; code=$?; set -e; \
+             set +e; DREAMER_HOME=$HOME_UNDER_TEST DREAMER_MIN_FREE_MB=0 $DREAMER; code=$?; set -e; \
              rm -rf $aside; cp -a $HOME_UNDER_TEST $aside; umount $HOME_UNDER_TEST; \
              rm -rf $HOME_UNDER_TEST/*; cp -a $aside/. $HOME_UNDER_TEST; rm -rf $aside; exit $code",
             size / 1024 + free

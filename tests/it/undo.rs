@@ -18,7 +18,8 @@ use arrow_schema::{DataType, Field, Schema};
 use chrono::{DateTime, Utc};
 use dreamer::memory::Departure;
 use dreamer::plan::RunId;
-use dreamer::report::{DreamReport, Undone};
+use dreamer::report::{DreamReport, Joined, Undone};
+use dreamer::store::Leaving;
 use dreamer::undo;
 use futures::TryStreamExt;
 use lancedb::query::ExecutableQuery;
@@ -241,10 +242,13 @@ async fn seven_nights_are_taken_back_bit_for_bit_and_put_in_force_again() {
     let home = before_seven_nights().await;
     let mut expected = rows(&home).await;
     let (traces, archive) = (table(&home, "memory_traces").await, home.archived().await);
-    let mut runs = Vec::new();
+    let (mut runs, mut then) = (Vec::new(), Vec::new());
+    let of = |joined: &Joined| joined.before.iter().map(|shown| shown.text.clone()).collect::<BTreeSet<_>>();
     for n in 1..=7 {
         expected.extend(gateway_writes(&home, n).await);
-        runs.push(home.night(at(n, 20)).await.run);
+        let report = home.night(at(n, 20)).await;
+        then.extend(report.joined.iter().map(of));
+        runs.push(report.run);
     }
     let events = events(&home, &runs);
     for what in
@@ -252,7 +256,6 @@ async fn seven_nights_are_taken_back_bit_for_bit_and_put_in_force_again() {
     {
         assert!(events.get(what).is_some_and(|count| *count > 0), "{what}: {events:?}");
     }
-    eprintln!("{events:?}");
     assert!(events["superseded"] >= 5 && events["duplicate"] >= 7 && events["faded"] >= 3, "{events:?}");
     let (end, end_traces) = (rows(&home).await, table(&home, "memory_traces").await);
     let end_archive = table(&home, "memories_archive").await;
@@ -290,11 +293,16 @@ async fn seven_nights_are_taken_back_bit_for_bit_and_put_in_force_again() {
     // The next night makes nothing one that was taken apart.
     home.hello(8);
     let report = home.night(at(8, 20)).await;
-    assert!(report.joined.is_empty(), "{:#?}", report.joined);
+    // What a night had held back is learned now, and may be joined for the first time.
+    let again: Vec<&Joined> = report.joined.iter().filter(|joined| then.contains(&of(joined))).collect();
+    assert!(again.is_empty() && report.joined.len() < 2, "{:#?}", report.joined);
+    let first = |text: &String| report.joined.iter().any(|joined| of(joined).contains(text));
     let plan = home.plan(&report.run);
-    assert!(plan.leaving.iter().all(|leaving| leaving.reason == Departure::Faded), "{:#?}", plan.leaving);
+    let fades = |leaving: &Leaving| leaving.reason == Departure::Faded || first(&leaving.text);
+    assert!(plan.leaving.iter().all(fades), "{:#?}", plan.leaving);
     let texts = home.texts().await;
-    for club in CLUBS {
+    for club in CLUBS.into_iter().filter(|club| !report.joined.iter().any(|j| j.after[0].text.contains(club)))
+    {
         let kept = texts.iter().filter(|text| text.contains(club)).count();
         assert_eq!(kept, 5, "{club}: {texts:#?}");
     }

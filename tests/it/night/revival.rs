@@ -27,6 +27,8 @@ async fn gone(night: &mut Night, text: &str, reason: Departure, successor: Optio
     };
     assert_eq!(store.archive(&[leaving]).await.unwrap().written.len(), 1);
     assert_eq!(store.delete(&[(id.clone(), text.into())]).await.unwrap().written.len(), 1);
+    // As if it had been merged, and not judged apart.
+    let _ = std::fs::remove_file(night.home().join("state/judged.jsonl"));
     id
 }
 

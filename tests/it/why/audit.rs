@@ -228,11 +228,9 @@ async fn an_audit_that_cannot_be_written_costs_no_memory() {
     let path = Audit::path(&home.config.home);
     std::fs::rename(&path, home.outside("aside")).unwrap();
     std::fs::create_dir(&path).unwrap();
-    let told = match home.apply(&run, at(2, 20)).await {
-        Err(error) => dreamer::error::chain(&error),
-        Ok(report) => report.warnings.join("\n"),
-    };
+    let told = home.apply(&run, at(2, 20)).await.unwrap().failure.unwrap();
     assert!(told.contains("audit.jsonl"), "{told}");
+    assert!(!Audit::read(&home.run(&run).folder).unwrap().is_empty(), "its events lie beside the plan");
     let texts = home.texts().await;
     assert!(texts.iter().any(|text| text.contains("Clara")), "{texts:?}");
     std::fs::remove_dir(&path).unwrap();
