@@ -38,7 +38,7 @@ use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
 use crate::state::maintenance::Maintenance;
 use crate::state::tombstones::Tombstones;
-use crate::state::versions::last_version;
+use crate::state::versions::{Versions, last_version};
 use crate::store::Store;
 use crate::trigger::{self, Due};
 pub(crate) use finish::carry_out;
@@ -203,6 +203,7 @@ async fn one_night(
     }
     let _lock = Lock::take(&config.state_dir())?;
     let store = Store::open(&config.lancedb_uri).await?;
+    check_tables(config, options, &store)?;
     // Before anything is paid for, too: the plan's own needs are known only then.
     space::check(config, Needs::at_least(), space::disk_of)?;
     let mut warnings = match options.dry_run {
@@ -324,6 +325,24 @@ pub(crate) fn only_agent(
     }
     episodes.retain(|episode| episode.agent == agent);
     Ok(known.only(agent))
+}
+
+/// Stops when a table of ours is gone that the last run left: without it pins, histories or the way back of memories would
+/// be lost without a word.
+fn check_tables(config: &Config, options: Options, store: &Store) -> Result<(), Error> {
+    let mut versions = Versions::read(&config.state_dir()).unwrap_or_default();
+    let gone: Vec<String> =
+        versions.tables().filter(|table| !store.has_table(table)).map(str::to_owned).collect();
+    for table in gone {
+        if !options.accept_vanished {
+            return Err(Error::TableGone { table, path: config.lancedb_uri.clone() });
+        }
+        versions.forget_table(&table);
+        if !options.dry_run {
+            versions.write(&config.state_dir())?;
+        }
+    }
+    Ok(())
 }
 
 /// Rows that are gone without our doing, by agent: they were forgotten on purpose. Stops when so many of an agent's are

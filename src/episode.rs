@@ -178,8 +178,8 @@ pub fn list(dir: &Path) -> Result<Listing, EpisodeError> {
     for entry in fs::read_dir(dir).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // `metadata` follows links; a dangling one has none and is no episode.
-        let metadata = fs::metadata(&path).ok();
+        // `metadata` follows links; a dangling one has none and is no episode. Neither is one that leads out of the folder.
+        let metadata = fs::metadata(&path).ok().filter(|_| is_inside(&path, dir));
         match (date_in(&name), metadata) {
             (_, Some(metadata)) if metadata.is_dir() => {}
             (Some(date), Some(metadata)) if metadata.is_file() => {
@@ -192,6 +192,13 @@ pub fn list(dir: &Path) -> Result<Listing, EpisodeError> {
     listing.found.sort_by(|a, b| (a.date, &a.name).cmp(&(b.date, &b.name)));
     listing.ignored.sort();
     Ok(listing)
+}
+
+/// Whether a file lies in the folder itself, or is a link to one that does.
+fn is_inside(path: &Path, dir: &Path) -> bool {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink());
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    !is_link || real(path).zip(real(dir)).is_some_and(|(path, dir)| path.starts_with(dir))
 }
 
 /// The date in an episode's file name; none if it is not one.

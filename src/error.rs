@@ -128,6 +128,17 @@ pub enum Error {
         /// Of how many.
         of: usize,
     },
+    /// A table of ours is gone.
+    #[error(
+        "dream: the table `{table}` was there when the last run ended and is gone from {path}, and nothing was changed; put \
+         the database back, or run `dreamer --accept-vanished` to begin without it"
+    )]
+    TableGone {
+        /// The table.
+        table: String,
+        /// The database folder.
+        path: String,
+    },
     /// The configured model has another dimension than the table.
     #[error(
         "dream: the table {path} holds vectors of {table} numbers, the embedding model {model} makes {model_dim}{last}; \

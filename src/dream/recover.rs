@@ -15,7 +15,8 @@ use crate::plan::apply::give_up;
 use crate::plan::run::State;
 use crate::plan::{Phase, PlanError, Run};
 use crate::report::DreamReport;
-use crate::state::StateError;
+use crate::state::audit::Audit;
+use crate::state::{StateError, sweep};
 use crate::store::{Store, StoreError};
 
 /// A parked run is named in every log for so many days.
@@ -35,6 +36,10 @@ pub(crate) async fn recover(
 ) -> Result<Vec<String>, Error> {
     let mut told = Vec::new();
     let runs = config.runs_dir();
+    sweep(&config.home);
+    if let Err(error) = catch_up(config) {
+        told.push(chain(&error));
+    }
     for run in Run::damaged(&runs)? {
         run.park_damaged(now)?;
         give_up(&run, store, config).await?;
@@ -93,7 +98,31 @@ async fn go_on(run: &Run, config: &Config, store: &Store, now: DateTime<Utc>) ->
 }
 
 async fn again(run: &Run, config: &Config, store: &Store, now: DateTime<Utc>) -> Result<DreamReport, Error> {
-    carry_out(run, run.read_plan()?, store, config, now, Instant::now()).await
+    let mut plan = run.read_plan()?;
+    // A home that was copied or moved: the plan's own paths are those of another one.
+    if plan.home != config.home {
+        for episode in &mut plan.moves {
+            for path in [&mut episode.from, &mut episode.to] {
+                if let Ok(inside) = path.strip_prefix(&plan.home) {
+                    *path = config.home.join(inside);
+                }
+            }
+        }
+        plan.home.clone_from(&config.home);
+    }
+    carry_out(run, plan, store, config, now, Instant::now()).await
+}
+
+/// Events that had to be written beside their plan, because the audit could not be: they go where they belong.
+fn catch_up(config: &Config) -> Result<(), StateError> {
+    for run in Run::all(&config.runs_dir())? {
+        let beside = Audit::path(&run.folder);
+        if beside.is_file() {
+            Audit::append(&config.home, &Audit::read(&run.folder)?)?;
+            std::fs::remove_file(&beside).map_err(|source| StateError::Write { path: beside, source })?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether the reason is outside the plan: the disk, the permissions, another writer.

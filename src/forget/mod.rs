@@ -22,6 +22,7 @@ use crate::plan::{DreamPlan, RunId};
 use crate::remembered::Remembered;
 use crate::state::audit::{self, Event, Kind, Subject};
 use crate::state::lock::Lock;
+use crate::state::sweep;
 use crate::state::tombstones::{How, Tombstone, Tombstones};
 use crate::store::{Leaving, Store};
 use memorial::bury;
@@ -218,6 +219,7 @@ pub async fn forget(
     {
         return Err(ForgetError::GatewayRuns { address: address.clone() }.into());
     }
+    sweep(&config.home);
     let store = Store::open(&config.lancedb_uri).await?;
     let known = remembered(config, &store).await?;
     let named: BTreeSet<String> = ids.iter().cloned().collect();

@@ -261,9 +261,10 @@ async fn ask(
 ) -> Result<Vec<Distilled>, NoDrafts> {
     let reply = model.complete(prompt).await.map_err(|error| match error {
         ProviderError::Exhausted { .. } => NoDrafts::Exhausted(error.to_string()),
-        ProviderError::CutOff { .. } | ProviderError::Malformed { .. } => {
-            NoDrafts::Unreadable(error.to_string())
-        }
+        // A server that refuses one prompt for its content answers so; one that refuses all of them fails the night.
+        ProviderError::CutOff { .. }
+        | ProviderError::Malformed { .. }
+        | ProviderError::Refused { status: 400 | 413 | 422, .. } => NoDrafts::Unreadable(error.to_string()),
         _ => NoDrafts::Failed(crate::error::chain(&error)),
     })?;
     let mut distilled =

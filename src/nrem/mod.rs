@@ -22,7 +22,7 @@ use crate::dream::Night;
 use crate::error::{Error, chain};
 use crate::forget::scrub;
 use crate::language;
-use crate::memory::{Partition, Similarity};
+use crate::memory::{Departure, Partition, Similarity};
 use crate::nrem::ask::Answer;
 use crate::nrem::chunk::{Chunk, Standing};
 use crate::nrem::cluster::{Cluster, dot};
@@ -480,6 +480,16 @@ fn place_draft(
     if let Some(twin) = twin_of(&draft, &vector, compressed, night.thresholds.duplicate) {
         compressed.settle(&draft.chunks, Fate::Stored, 0, "said twice tonight");
         compressed.drafts[twin].draft.chunks.extend(draft.chunks);
+        return;
+    }
+    // The very words that a later state took the place of, read once more: they are history, and told as such already.
+    let is_history = |known: &&Known| {
+        matches!(known.place, Place::Archive(Departure::Superseded | Departure::Duplicate, Some(_)))
+            && draft.said_on() <= known.said_on
+            && language::normalise(&draft.text) == language::normalise(&known.text)
+    };
+    if resembling.iter().any(|known| is_history(&known)) {
+        compressed.settle(&draft.chunks, Fate::Merged, 0, "superseded since; its successor carries it");
         return;
     }
     let outcome = dedup(&draft.text, draft.said_on(), resembling, night.thresholds.duplicate);

@@ -109,9 +109,10 @@ async fn ask(
 ) -> Result<Vec<Verdict>, NoVerdict> {
     let prompt = conflict::prompt(neighbourhood, claims, night.privacy);
     let reply = model.complete(&prompt).await.map_err(|error| match error {
-        ProviderError::CutOff { .. } | ProviderError::Malformed { .. } => {
-            NoVerdict::Unreadable(error.to_string())
-        }
+        // A server that refuses one prompt for its content answers so; one that refuses all of them fails the night.
+        ProviderError::CutOff { .. }
+        | ProviderError::Malformed { .. }
+        | ProviderError::Refused { status: 400 | 413 | 422, .. } => NoVerdict::Unreadable(error.to_string()),
         error => NoVerdict::Provider(error),
     })?;
     let mut verdicts =

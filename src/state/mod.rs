@@ -88,6 +88,23 @@ pub fn private_file() -> fs::OpenOptions {
     options
 }
 
+/// Removes temporary files that a killed run left in a home, the database aside. Only for whoever holds the lock: then nobody
+/// is writing one. What cannot be removed harms nobody, and the next run tries again.
+pub fn sweep(home: &Path) {
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && name != "lancedb" => sweep(&path),
+            Ok(kind) if kind.is_file() && name.len() == 10 && name.starts_with(".tmp") => {
+                let _ = fs::remove_file(&path);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Makes renames and new names in a folder durable.
 ///
 /// # Errors
@@ -149,6 +166,21 @@ mod tests {
         fs::write(&path, "{\"a\":1}\n{\"b\"").unwrap();
         append_lines(&path, &["{\"c\":3}".into()]).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{\"b\"\n{\"c\":3}\n");
+    }
+
+    #[test]
+    fn what_a_killed_run_was_writing_is_swept_away_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("runs/r/before")).unwrap();
+        fs::create_dir_all(dir.path().join("lancedb")).unwrap();
+        let stays = [".env", "runs/r/plan.json", ".tmp-notes.md", "lancedb/.tmpabcdef"];
+        let goes = ["dream-log.tmp", "runs/r/before/.tmpAb12Cd", ".tmpzzzzzz"];
+        for name in stays.iter().chain(&goes[1..]) {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        sweep(dir.path());
+        assert!(stays.iter().all(|name| dir.path().join(name).exists()));
+        assert!(goes.iter().all(|name| !dir.path().join(name).exists()));
     }
 
     #[test]

@@ -53,6 +53,16 @@ impl Versions {
         Ok(versions)
     }
 
+    /// The tables that were there when a run ended.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    /// Forgets a table that is gone, because that was meant.
+    pub fn forget_table(&mut self, table: &str) {
+        self.tables.remove(table);
+    }
+
     /// Writes the record whole, if it differs from what is there.
     ///
     /// # Errors

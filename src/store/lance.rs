@@ -96,6 +96,11 @@ impl Store {
         self.schema.column_with_name("agentId").is_some()
     }
 
+    /// Whether the database has a table of that name.
+    pub fn has_table(&self, name: &str) -> bool {
+        self.path.join(format!("{name}.lance")).is_dir()
+    }
+
     /// The names of the columns `memories` had when it was opened, in the table's order.
     pub fn columns(&self) -> Vec<String> {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
