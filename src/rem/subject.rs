@@ -32,8 +32,10 @@ pub(super) fn subject_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Optio
         let (one, other) = (verdict.new_subject.trim(), verdict.old_subject.trim());
         return Some(format!("different subjects: {one} and {other}"));
     }
+    let phrases = (phrase(&verdict.new_subject, new), phrase(&verdict.old_subject, old));
+    let one_phrase = phrases.0.is_some() && phrases.0 == phrases.1;
     for (quote, claim) in [(&verdict.new_subject, new), (&verdict.old_subject, old)] {
-        if !is_subject_of(quote, claim) {
+        if !one_phrase && !is_subject_of(quote, claim) {
             return Some(format!("“{}” does not say whom “{}” is about", quote.trim(), claim.text));
         }
     }
@@ -75,23 +77,29 @@ fn is_subject_of(quote: &str, claim: &Claim) -> bool {
     };
     let subject = bare(quote);
     let opens = |text: &str| bare(text).starts_with(&subject);
-    let noun = articles.iter().any(|article| low.starts_with(article)) || is_a_noun(&low, &texts, &articles);
+    let noun = articles.iter().any(|article| low.starts_with(article))
+        || articles.iter().any(|article| language::normalise(&texts).contains(&format!("{article}{low}")));
     noun || language::sentences(&texts)
         .into_iter()
         .any(|sentence| opens(&words_of(sentence)) || opens(sentence))
 }
 
-/// Whether the words stand in a text behind an article, with at most two words between: "our team standup". What says that
-/// something changed is no noun.
-fn is_a_noun(quote: &str, texts: &str, articles: &[&str]) -> bool {
-    let normal = language::normalise(texts);
-    let words: Vec<&str> = normal.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
-    let quoted: Vec<&str> = quote.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
-    let is_article = |place: usize| articles.iter().any(|article| article.trim() == words[place]);
-    let stands = |place: usize| (1..=3).any(|back| back <= place && is_article(place - back));
-    !quoted.is_empty()
-        && !detail::has_change_word(quote)
-        && words.windows(quoted.len()).enumerate().any(|(place, window)| window == quoted && stands(place))
+/// The noun phrase that a quote is the head of, without its article: "team standup" for "standup" in "our team standup". None
+/// where it is the head of none, or says that something changed.
+fn phrase(quote: &str, claim: &Claim) -> Option<String> {
+    const ARTICLES: [&str; 12] =
+        ["the", "a", "an", "my", "our", "der", "die", "das", "ein", "eine", "mein", "meine"];
+    let split = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
+    };
+    let (words, quoted) = (split(&language::normalise(&claim.text)), split(&language::normalise(quote)));
+    if quoted.is_empty() || quoted.len() > 2 || detail::has_change_word(quote) {
+        return None;
+    }
+    let place = words.windows(quoted.len()).position(|window| window == quoted)?;
+    let article = (1..=3).find(|back| *back <= place && ARTICLES.contains(&words[place - back].as_str()))?;
+    Some(words[place - article + 1..place + quoted.len()].join(" "))
 }
 
 /// Whether a quote can name a subject: more than a letter or an article.
