@@ -52,8 +52,11 @@ impl Fingerprint {
         if details.negated != self.negated || stated != self.stated {
             return false;
         }
-        let there: BTreeSet<String> = all_words(&words).iter().map(|word| hash(&self.salt, word)).collect();
-        let named = words_of_names(&details.names);
+        let (named, likely) = (words_of_names(&details.names), words_of_names(&details.likely_names));
+        let mut there = all_words(&words);
+        // A name may hold marks at which other words end.
+        there.extend(named.iter().chain(&likely).cloned());
+        let there: BTreeSet<String> = there.iter().map(|word| hash(&self.salt, word)).collect();
         let known = |word: &String| {
             let hash = hash(&self.salt, word);
             self.names.contains(&hash) || self.likely.contains(&hash)
