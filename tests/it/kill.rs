@@ -374,7 +374,11 @@ async fn killed(home: &Home, clean: &Clean, name: &str, whens: &[When]) -> Vec<&
     let on_their_way =
         server.embeddings().iter().map(|r| r["input"].as_array().unwrap().len()).max().unwrap();
     let again: usize = embedded.iter().map(|(_, count)| count).sum();
-    assert!(again <= CONCURRENCY * fell.len() * on_their_way, "{what}: embedded again: {embedded:#?}");
+    let probed = PROBED * (RUNS + whens.len());
+    assert!(
+        again <= CONCURRENCY * fell.len() * on_their_way + probed,
+        "{what}: embedded again: {embedded:#?}"
+    );
     let place = |step: &str| STEPS.iter().position(|s| *s == step);
     if fell.iter().all(|step| place(step) >= place("planned")) {
         assert!(asked.is_empty(), "{what}: {asked:#?}");
@@ -411,13 +415,15 @@ async fn a_night_killed_again_and_again_at_random_moments_ends_as_a_clean_one() 
     let home = home().await;
     let clean = clean(&home).await;
     let long = std::env::var_os("TEST_LONG").is_some();
+    // A night that is over cannot be killed: the short form keeps to the first half.
+    let until = if long { 1.1 } else { 0.5 };
     let mut fell: BTreeMap<&str, usize> = BTreeMap::new();
     for n in 0..if long { 70 } else { 2 } {
-        let whens: Vec<When> = (0..3).map(|_| When::At(rand::rng().random_range(0.0..1.1))).collect();
+        let whens: Vec<When> = (0..3).map(|_| When::At(rand::rng().random_range(0.0..until))).collect();
         for step in killed(&home, &clean, &format!("random-{n}"), &whens).await {
             *fell.entry(step).or_default() += 1;
         }
     }
     println!("the kills fell after: {fell:#?}");
-    assert!(fell.values().sum::<usize>() >= if long { 150 } else { 2 }, "{fell:?}");
+    assert!(fell.values().sum::<usize>() >= if long { 100 } else { 1 }, "{fell:?}");
 }
