@@ -149,6 +149,21 @@ impl OpenClaw {
         Ok(Self { layers: layers.clone(), state_dir, path, found, settings, env_file })
     }
 
+    /// The folder in which the gateway keeps its own state: `OPENCLAW_STATE_DIR`, else `~/.openclaw`.
+    pub fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    /// The settings file, whether it is there or not.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the settings file is there.
+    pub fn found(&self) -> bool {
+        self.found
+    }
+
     /// The address of the gateway's WebSocket and what to log in with: `OPENCLAW_GATEWAY_URL`, else
     /// `gateway.remote.url` of a remote set-up, else this machine and `OPENCLAW_GATEWAY_PORT` or `gateway.port`.
     ///
@@ -315,7 +330,8 @@ impl OpenClaw {
         Ok(url.to_string())
     }
 
-    fn port(&self) -> Result<u16, OpenClawError> {
+    /// The port at which the gateway listens.
+    pub(crate) fn port(&self) -> Result<u16, OpenClawError> {
         let Some((value, origin)) = self.layers.get("OPENCLAW_GATEWAY_PORT") else {
             let port = self.at(&["gateway", "port"]).and_then(Value::as_u64);
             return Ok(port.and_then(|p| u16::try_from(p).ok()).filter(|p| *p > 0).unwrap_or(DEFAULT_PORT));
@@ -330,7 +346,7 @@ impl OpenClaw {
     }
 
     /// Agents as `agents.entries` or, in older files, `agents.list` have them.
-    fn agents(&self) -> Vec<(String, &Value)> {
+    pub(crate) fn agents(&self) -> Vec<(String, &Value)> {
         if let Some(entries) = self.at(&["agents", "entries"]).and_then(Value::as_object) {
             return entries.iter().map(|(id, entry)| (id.clone(), entry)).collect();
         }
@@ -346,7 +362,7 @@ impl OpenClaw {
     }
 
     /// The agent that the default workspace is for.
-    fn default_agent(&self) -> String {
+    pub(crate) fn default_agent(&self) -> String {
         let agents = self.agents();
         let marked = agents.iter().find(|(_, entry)| entry.get("default") == Some(&Value::Bool(true)));
         match (marked, agents.as_slice()) {
@@ -356,17 +372,19 @@ impl OpenClaw {
         }
     }
 
-    fn at(&self, path: &[&str]) -> Option<&Value> {
+    /// What the settings hold at a path of keys.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Value> {
         path.iter().try_fold(&self.settings, |value, key| value.get(key))
     }
 
-    fn text(&self, path: &[&str]) -> Option<String> {
+    /// A text of the settings, with its variables filled in.
+    pub(crate) fn text(&self, path: &[&str]) -> Option<String> {
         self.resolve(self.at(path)?)
     }
 
     /// A text with its `${NAME}`s filled in, or what a reference to the environment stands for; none where something is
     /// missing or empty.
-    fn resolve(&self, value: &Value) -> Option<String> {
+    pub(crate) fn resolve(&self, value: &Value) -> Option<String> {
         let text = match value {
             Value::String(text) => self.substitute(text)?,
             Value::Object(reference) if reference.get("source")?.as_str()? == "env" => {
