@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Touched;
 use super::scrub::{self, Target};
+use super::{Touched, words_digest};
 use crate::config::Config;
 use crate::episode::{self, Found, Read, Reading};
 use crate::error::Error;
@@ -16,6 +16,7 @@ use crate::nrem::chunk::chunk;
 use crate::nrem::quote::words_of;
 use crate::plan::{Run, RunId};
 use crate::remembered::Remembered;
+use crate::state::versions::last_version;
 use crate::state::{StateError, read_if_there, write_atomically};
 use crate::store::{Store, erase_before};
 
@@ -65,28 +66,17 @@ impl Erasing<'_> {
             trace.into_iter().chain(self.known.archived.get(id).map(|a| a.run.clone()))
         };
         let made_by: BTreeSet<String> = self.ids.iter().flat_map(run_of).collect();
-        for run in folders(&self.config.runs_dir())? {
-            self.count("before-images", erase_before(&run, self.ids)?);
-            let of_plan = plan(&self.config.runs_dir(), &run, &self.target)?;
-            self.count("plans", of_plan);
-            let made = made_by.contains(&name_of(&run)) || made_by.contains(&replies_used_by(&run)?);
-            let removed = replies(&run.join("replies"), &self.target, of_plan > 0 || made)?;
-            self.count("recorded replies", removed);
+        for (place, number) in of_runs(self.config, &self.target, &made_by, None)? {
+            self.count(place, number);
         }
         Ok(())
     }
 
     /// What people and other programs read.
     fn documents(&mut self) -> Result<(), Error> {
-        let (config, target) = (self.config, &self.target);
-        let exports = documents(&files(&config.memory_archive_dir(), "json")?, target)?;
-        let queued = lines(&files(&config.queues_dir(), "jsonl")?, target)?;
-        let recalled = lines(&files(&config.recalls_dir(), "jsonl")?, target)?;
-        let logged = logs(&files(&config.dream_log_dir(), "md")?, target)?;
-        self.count("memory-archive", exports);
-        self.count("queues", queued);
-        self.count("noted recalls", recalled);
-        self.count("dream logs", logged);
+        for (place, number) in papers(self.config, &self.target)? {
+            self.count(place, number);
+        }
         Ok(())
     }
 
@@ -139,16 +129,58 @@ impl Erasing<'_> {
     }
 }
 
-/// Our copies of memories that vanished: traces, archive, raw chunks that rest on them alone, exports and before-images.
-pub(crate) async fn copies(config: &Config, store: &Store, ids: &BTreeSet<String>) -> Result<(), Error> {
+/// Before-images, plans and recorded replies, with how many places changed in each; of the runs in `made_by` every reply
+/// goes. The plan of the run that is `at_work` is left to it.
+fn of_runs(
+    config: &Config,
+    target: &Target,
+    made_by: &BTreeSet<String>,
+    at_work: Option<&RunId>,
+) -> Result<[(&'static str, usize); 3], Error> {
+    let (mut images, mut plans, mut recorded) = (0, 0, 0);
+    for run in folders(&config.runs_dir())? {
+        images += erase_before(&run, target.ids())?;
+        let is_at_work = at_work.is_some_and(|id| id.to_string() == name_of(&run));
+        let of_plan = if is_at_work { 0 } else { plan(&config.runs_dir(), &run, target)? };
+        plans += of_plan;
+        let made = made_by.contains(&name_of(&run)) || made_by.contains(&replies_used_by(&run)?);
+        recorded += replies(&run.join("replies"), target, of_plan > 0 || made)?;
+    }
+    Ok([("before-images", images), ("plans", plans), ("recorded replies", recorded)])
+}
+
+/// What people and other programs read, with how many places changed in each.
+fn papers(config: &Config, target: &Target) -> Result<[(&'static str, usize); 4], Error> {
+    Ok([
+        ("memory-archive", documents(&files(&config.memory_archive_dir(), "json")?, target)?),
+        ("queues", lines(&files(&config.queues_dir(), "jsonl")?, target)?),
+        ("noted recalls", lines(&files(&config.recalls_dir(), "jsonl")?, target)?),
+        ("dream logs", logs(&files(&config.dream_log_dir(), "md")?, target)?),
+    ])
+}
+
+/// Our copies of memories that vanished: traces, archive, raw chunks that rest on them alone, exports, before-images, and
+/// what plans, replies, queues and logs say of them. Of the `forgotten` ones the words go, too, wherever they stand alone
+/// and no other memory still says them; the others were duplicates, whose words stay. Episodes are no copies of a row.
+///
+/// # Errors
+/// When a file or a table cannot be read or written; done again it goes on.
+pub(crate) async fn copies(
+    config: &Config,
+    store: &Store,
+    at_work: &RunId,
+    ids: &BTreeSet<String>,
+    forgotten: &BTreeSet<String>,
+) -> Result<(), Error> {
     if ids.is_empty() {
         return Ok(());
     }
-    let target = Target::new(ids.clone(), []);
-    for run in folders(&config.runs_dir())? {
-        erase_before(&run, ids)?;
-    }
-    documents(&files(&config.memory_archive_dir(), "json")?, &target)?;
+    let target = Target::new(ids.clone(), words_of_the_forgotten(config, store, forgotten).await?.iter());
+    let all: Vec<String> = ids.iter().cloned().collect();
+    let traces = store.traces().await?.traces;
+    let made_by = traces.into_iter().filter(|(id, _)| ids.contains(id)).map(|(_, trace)| trace.run);
+    of_runs(config, &target, &made_by.collect(), Some(at_work))?;
+    papers(config, &target)?;
     let raw = store.raw_all().await?;
     let (mut alone, mut shared) = (Vec::new(), Vec::new());
     for mut raw in raw {
@@ -162,9 +194,25 @@ pub(crate) async fn copies(config: &Config, store: &Store, ids: &BTreeSet<String
     }
     store.remove_raw(&alone).await?;
     store.put_raw(&shared).await?;
-    let all: Vec<String> = ids.iter().cloned().collect();
     store.unarchive(&all).await?;
     Ok(store.remove_traces(&all).await?)
+}
+
+/// What forgotten memories said, as older versions of the table and the archive hold it, without what a live memory says.
+async fn words_of_the_forgotten(
+    config: &Config,
+    store: &Store,
+    forgotten: &BTreeSet<String>,
+) -> Result<BTreeSet<String>, Error> {
+    let ids: Vec<String> = forgotten.iter().cloned().collect();
+    let version = last_version(&config.state_dir()).map(|(version, _)| version);
+    let past = store.rows_of_the_past(&ids, version, &config.agent).await?;
+    let archived = store.archived(&ids, &config.agent).await?;
+    let rows = store.rows(&config.agent).await?.memories;
+    let still: BTreeSet<String> = rows.iter().map(|row| words_digest(&row.text)).collect();
+    let texts = past.into_values().map(|(memory, _)| memory.text);
+    let texts = texts.chain(archived.into_iter().map(|copy| copy.memory.text));
+    Ok(texts.filter(|text| !still.contains(&words_digest(text))).collect())
 }
 
 /// What the database is searched for: the texts and the words of quotes, as they are and as JSON writes them.

@@ -24,8 +24,12 @@ pub struct Target {
 
 impl Target {
     /// The memories of these ids and what they said.
-    pub fn new<'t>(ids: BTreeSet<String>, texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let wordings = texts.into_iter().flat_map(|text| [text.to_owned(), words_of(text)]);
+    pub fn new<'t>(
+        ids: BTreeSet<String>,
+        texts: impl IntoIterator<Item = &'t (impl AsRef<str> + ?Sized + 't)>,
+    ) -> Self {
+        let wordings =
+            texts.into_iter().map(AsRef::as_ref).flat_map(|text| [text.to_owned(), words_of(text)]);
         let texts = wordings.map(|text| plain(&text)).filter(|text| !text.is_empty()).collect();
         Self { ids, texts }
     }

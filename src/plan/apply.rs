@@ -420,7 +420,8 @@ impl Applying<'_> {
         Tombstones::append(&state, &tombstones)?;
         Tombstones::lift(&state, &plan.lifted, plan.planned_at)?;
         let erased = plan.erased.iter().filter(|id| gone(id)).cloned().collect();
-        erase::copies(self.config, self.store, &erased).await
+        let forgotten = tombstones.into_iter().map(|tombstone| tombstone.id).collect();
+        erase::copies(self.config, self.store, &plan.run, &erased, &forgotten).await
     }
 
     /// Moves done episodes; one that holds a chunk that is held back again is not done.

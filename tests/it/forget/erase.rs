@@ -130,6 +130,56 @@ async fn no_byte_of_an_erased_memory_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_gateway_deleted_keeps_its_words_in_no_paper_of_ours() {
+    let (home, row) = allergic().await;
+    let run = home.trace(&row.id).await.run;
+    scatter(&home, &row.id, &row.text, &run);
+    home.try_night(DRY, Reasoner::Extractive, at(0, 21)).await.unwrap();
+    let papers = ["runs", "dream-log", "memory-archive", "queues", "recalls"];
+    for place in papers {
+        assert!(!holding(&home.config.home.join(place), "allergic to peanuts").is_empty(), "{place}");
+    }
+    gateway_deletes(&home, &row.id).await;
+    // It still stands in tonight's episode, and no plan of tonight says it either.
+    say(&home, 1, PEANUTS);
+    home.night(at(1, 20)).await;
+    for place in papers {
+        let left = holding(&home.config.home.join(place), "allergic to peanuts");
+        assert!(left.is_empty(), "{left:?}");
+    }
+    let log = std::fs::read_to_string(home.config.dream_log_dir().join("2025-12-31_0300.md")).unwrap();
+    assert_eq!(log, "# Dream log\n\n## New\n\n- (erased)\n- Tea\n", "what is not about it is left");
+    let queue = std::fs::read_to_string(home.config.queues_dir().join("review.jsonl")).unwrap();
+    assert_eq!(queue.lines().count(), 1);
+    let episodes = holding(&home.config.home.join("episodes"), "allergic to peanuts");
+    assert_eq!(episodes.len(), 2, "what was said is no copy of the row: {episodes:?}");
+    // Every run can still be read.
+    for run in std::fs::read_dir(home.config.runs_dir()).unwrap() {
+        read_before(&run.unwrap().path()).unwrap();
+    }
+    home.night(at(2, 20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duplicate_that_was_cleaned_up_leaves_the_words_of_the_one_that_stays() {
+    let home = Home::new(&[("DREAMER_FADE", "off")]).await;
+    let text = "The user bought a brass lamp in Antwerp.";
+    home.add(&[memory("lamp-0001", text, 0.7), memory("lamp-0002", text, 0.5)]).await;
+    for id in ["lamp-0001", "lamp-0002"] {
+        dreamer::pin::pin(&home.config, id, dreamer::pin::Pin::Set, at(0, 1)).await.unwrap();
+    }
+    let run = home.night(at(0, 3)).await.run;
+    let export = home.config.memory_archive_dir().join(format!("{run}.json"));
+    std::fs::create_dir_all(home.config.memory_archive_dir()).unwrap();
+    let item = |id: &str| serde_json::json!({"id": id, "text": text});
+    std::fs::write(&export, serde_json::json!([item("lamp-0001"), item("lamp-0002")]).to_string()).unwrap();
+    gateway_deletes(&home, "lamp-0002").await;
+    home.night(at(1, 3)).await;
+    let left: Value = serde_json::from_slice(&std::fs::read(&export).unwrap()).unwrap();
+    assert_eq!(left, serde_json::json!([item("lamp-0001")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn quotes_and_accents_are_found_as_json_writes_them_too() {
     let home = Home::new(&[("DREAMER_FADE", "off")]).await;
     home.add(&[memory("zoe-0001", ZOE, 0.7), memory("tea-0001", "The user drinks tea.", 0.7)]).await;
