@@ -91,7 +91,7 @@ impl Inverting<'_> {
                 self.leave_alone(id, &row.text, EDITED);
             } else if taken_out.contains(id) && copy.is_none() {
                 self.leave_alone(id, text, "the copy it had in the archive is not in the snapshot");
-            } else if copy.is_some() && as_brought.is_some_and(|value| !same(value, row.importance)) {
+            } else if as_brought.is_some_and(|value| !same(value, row.importance)) {
                 self.leave_alone(id, text, OTHER_IMPORTANCE);
             } else if copy.is_some_and(|copy| !self.is_carried(copy)) {
                 self.leave_alone(id, text, "what carried its content was edited or deleted since");

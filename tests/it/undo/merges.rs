@@ -82,6 +82,25 @@ async fn what_the_gateway_changed_since_is_left_and_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_memory_the_night_brought_stays_where_the_gateway_gave_it_another_importance_since() {
+    let home = eventful(&[]).await;
+    let run = home.night(at(2, 20)).await.run;
+    let plan = home.plan(&run);
+    let brought: Vec<&str> = plan.inserts.iter().map(|row| row.memory.id.as_str()).collect();
+    let (weighed, others) = brought.split_first().unwrap();
+    assert!(!others.is_empty());
+    gateway_sets(&home, &format!("id = '{weighed}'"), "importance", "0.911").await;
+    let since = rows(&home).await;
+
+    let report = rollback(&home, &run, at(2, 21)).await.remove(0);
+    let left = undone(&report).left.iter().find(|left| left.id == *weighed).unwrap();
+    assert!(left.why.contains("another importance"), "{left:?}");
+    let now = rows(&home).await;
+    assert_eq!(now[*weighed], since[*weighed]);
+    assert!(others.iter().all(|id| !now.contains_key(*id)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_captured_again_that_was_taken_back_stays() {
     let home = eventful(&[]).await;
     home.night(at(2, 20)).await;
