@@ -9,6 +9,7 @@ use crate::pin::PinError;
 use crate::plan::PlanError;
 use crate::providers::ProviderError;
 use crate::queues::review::ReviewError;
+use crate::reembed::ReembedError;
 use crate::restore::RestoreError;
 use crate::setup::SetupError;
 use crate::space::NoSpace;
@@ -47,6 +48,9 @@ pub enum Error {
     /// A home could not be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// The table could not be moved to another embedding model.
+    #[error(transparent)]
+    Reembed(#[from] ReembedError),
     /// A memory could not be brought back.
     #[error(transparent)]
     Restore(#[from] RestoreError),
@@ -182,7 +186,9 @@ impl Error {
             | Self::Setup(SetupError::RealHome { .. } | SetupError::Length { .. })
             | Self::Restore(RestoreError::Dimension { .. })
             | Self::Forget(ForgetError::OpenClaw(_)) => 78,
-            Self::Forget(ForgetError::GatewayRuns { .. }) => 75,
+            Self::Forget(ForgetError::GatewayRuns { .. })
+            | Self::Reembed(ReembedError::GatewayRuns { .. } | ReembedError::Moving { .. }) => 75,
+            Self::Reembed(ReembedError::NeedsNoFolder { .. }) => 2,
             Self::Flush(error) => error.exit_code(),
             Self::State(StateError::Locked { .. }) | Self::Store(StoreError::Contended { .. }) => 75,
             Self::UnknownAgent { .. } | Self::Review(ReviewError::NoSuchAnswer { .. }) => 2,

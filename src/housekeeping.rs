@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::config::Config;
 use crate::error::chain;
 use crate::plan::RunId;
+use crate::reembed;
 use crate::retention::{self, Clock, Decision, Kept, RunFacts};
 use crate::state::versions::Versions;
 use crate::state::{read_if_there, sync_folder};
@@ -35,6 +36,7 @@ pub async fn keep_house(config: &Config, store: &Store, now: DateTime<Utc>) -> V
         house.remove_runs();
         house.remove_raw().await;
         house.remove_archived_files();
+        house.remove_vectors();
     }
     house.compact().await;
     if let Some(versions) = &mut versions {
@@ -102,6 +104,18 @@ impl House<'_> {
                 ));
                 None
             }
+        }
+    }
+
+    /// The vectors from before a move to another embedding model are kept as long as snapshots are.
+    fn remove_vectors(&mut self) {
+        let folder = self.config.state_dir().join(reembed::BEFORE);
+        let Ok(made) = fs::metadata(&folder).and_then(|metadata| metadata.modified()) else { return };
+        let age = self.now.signed_duration_since(DateTime::<Utc>::from(made));
+        if age > TimeDelta::days(i64::from(self.config.snapshot_days))
+            && let Err(error) = fs::remove_dir_all(&folder)
+        {
+            self.tell_error(&format!("remove {}", folder.display()), &error);
         }
     }
 

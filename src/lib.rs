@@ -24,6 +24,7 @@ pub mod preview;
 pub mod privacy;
 pub mod providers;
 pub mod queues;
+pub mod reembed;
 pub mod rem;
 pub mod remembered;
 pub mod report;

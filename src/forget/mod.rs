@@ -260,7 +260,7 @@ fn note(config: &Config, known: &Remembered, id: &str, now: DateTime<Utc>) -> Re
 }
 
 /// Whether somebody listens there. An address that cannot be reached within two seconds does not.
-async fn answers(address: &str) -> bool {
+pub(crate) async fn answers(address: &str) -> bool {
     let connecting = tokio::net::TcpStream::connect(address);
     tokio::time::timeout(std::time::Duration::from_secs(2), connecting).await.is_ok_and(|tried| tried.is_ok())
 }

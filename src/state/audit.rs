@@ -61,6 +61,8 @@ pub enum Kind {
     Unpinned,
     /// A person answered a question.
     Reviewed,
+    /// Every vector became another model's: `model`, in the place of `of`; `count` texts have one.
+    Reembedded,
     /// A run as a whole.
     Run,
     /// What a newer Dreamer wrote.
@@ -168,7 +170,8 @@ pub struct Event {
     /// Where it was said: `episode:first-last`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// The run that was rolled back, the merge that was taken apart, or the run that had archived what was restored.
+    /// The run that was rolled back, the merge that was taken apart, the run that had archived what was restored, or the
+    /// embedding model before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// How many, where one event stands for many.

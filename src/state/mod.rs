@@ -25,6 +25,17 @@ pub enum StateError {
         /// The lock file.
         path: PathBuf,
     },
+    /// A move to another embedding model was interrupted while it wrote.
+    #[error(
+        "start: the vectors of {database} were being moved to the model {to} and are of two models now; run \
+         `dreamer reembed` again to end it"
+    )]
+    HalfMoved {
+        /// The model it moves to.
+        to: String,
+        /// The database.
+        database: String,
+    },
     /// A file could not be read.
     #[error("read {path}")]
     Read {

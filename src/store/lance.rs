@@ -164,7 +164,7 @@ fn table_folder(path: &std::path::Path, table: &str) -> PathBuf {
 }
 
 /// Opens in a task of its own, because a truncated manifest panics inside LanceDB's debug assertions.
-async fn connect_and_open(
+pub(super) async fn connect_and_open(
     path: &std::path::Path,
     name: &'static str,
 ) -> Result<(Connection, Option<Table>), StoreError> {
@@ -186,14 +186,18 @@ async fn connect_and_open(
     }
 }
 
-async fn latest(table: &Table, name: &'static str) -> Result<Arc<Dataset>, StoreError> {
+pub(super) async fn latest(table: &Table, name: &'static str) -> Result<Arc<Dataset>, StoreError> {
     let read = |source: Cause| StoreError::Read { table: name, source };
     let dataset = table.dataset().ok_or_else(|| read("it is not a local table".into()))?;
     dataset.get().await.map_err(|error| failed(name, Step::Read, error))
 }
 
 /// File format 2.0: every gateway reads it, while the default of this LanceDB makes older ones panic.
-async fn create_table(connection: &Connection, name: &str, schema: SchemaRef) -> lancedb::Result<Table> {
+pub(super) async fn create_table(
+    connection: &Connection,
+    name: &str,
+    schema: SchemaRef,
+) -> lancedb::Result<Table> {
     connection
         .create_empty_table(name, schema)
         .storage_option("new_table_data_storage_version", "2.0")

@@ -13,6 +13,7 @@ mod new_row;
 mod past;
 mod put_back;
 mod raw;
+mod revector;
 mod rows;
 mod snapshot;
 mod table;
@@ -28,7 +29,11 @@ pub use neighbours::{Neighbour, Query};
 pub use new_row::{Inherit, NewRow};
 pub use past::Past;
 pub use put_back::Imaged;
-pub use snapshot::{Before, Image, Images, Touched, erase_before, has_images, read_before, read_images};
+pub use revector::{VECTORED, VectorLog, VectorsByText};
+pub use snapshot::{
+    Before, Image, Images, Touched, erase_before, has_images, read_before, read_images, set_vectors_before,
+    texts_before,
+};
 pub use traces::{StoredTrace, Traces};
 
 /// What caused an error: LanceDB, Arrow, or the file system.

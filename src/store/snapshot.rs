@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::lance::Store;
 use super::memories::addresses_of;
+use super::revector::{self, VectorsByText};
 use super::rows::{self, Columns, Ownerless, Reading};
 use super::table::View;
 use super::traces::StoredTrace;
@@ -239,6 +240,58 @@ fn memories(batch: &RecordBatch, default_agent: &str) -> Result<Vec<Memory>, Arr
 /// # Errors
 /// When a file cannot be read or written. Killed half-way, the snapshot is trusted again once this was done again.
 pub fn erase_before(run_folder: &Path, ids: &BTreeSet<String>) -> Result<usize, StoreError> {
+    let edit = |name: &str, bytes: Vec<u8>| match name {
+        TRACES => traces_without(&bytes, ids),
+        _ => rows_without(bytes, ids),
+    };
+    rewrite(run_folder, edit, |texts| {
+        let listed = texts.len();
+        texts.retain(|id, _| !ids.contains(id));
+        texts.len() != listed
+    })
+}
+
+/// The texts in a run's before-images whose vectors a change of the model concerns.
+///
+/// # Errors
+/// When a file cannot be read. A folder without a complete snapshot has none.
+pub fn texts_before(run_folder: &Path) -> Result<BTreeSet<String>, StoreError> {
+    let mut texts = BTreeSet::new();
+    if !has_images(run_folder) {
+        return Ok(texts);
+    }
+    for name in [ROWS, ARCHIVED] {
+        let path = run_folder.join(FOLDER).join(name);
+        let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
+        let batch = from_file(bytes).map_err(|error| failed(&path, error))?;
+        texts.extend(revector::texts_of(&batch).map_err(|error| failed(&path, error))?);
+    }
+    Ok(texts)
+}
+
+/// Puts other vectors into a run's before-images, digests included, so that an undo brings rows back with vectors of the
+/// model the table has by then. Rows whose text has none of that length keep theirs. Returns how many files changed.
+///
+/// # Errors
+/// As [`erase_before`].
+pub fn set_vectors_before(run_folder: &Path, vectors: &VectorsByText) -> Result<usize, StoreError> {
+    let edit = |name: &str, bytes: Vec<u8>| -> Result<Option<(Vec<u8>, usize)>, Cause> {
+        if name == TRACES {
+            return Ok(None);
+        }
+        let changed = revector::with_vectors(&from_file(bytes)?, vectors)?;
+        Ok(changed.map(|batch| to_file(&batch)).transpose()?.map(|bytes| (bytes, 1)))
+    };
+    rewrite(run_folder, edit, |_| false)
+}
+
+/// Changes the files of a complete snapshot, then their digests; `edit` returns what a file is to become and how much of
+/// it changed, `relist` whether the listed texts changed.
+fn rewrite(
+    run_folder: &Path,
+    edit: impl Fn(&str, Vec<u8>) -> Result<Option<(Vec<u8>, usize)>, Cause>,
+    relist: impl FnOnce(&mut BTreeMap<String, String>) -> bool,
+) -> Result<usize, StoreError> {
     let folder = run_folder.join(FOLDER);
     let path = folder.join(DIGESTS);
     if !path.exists() {
@@ -247,19 +300,20 @@ pub fn erase_before(run_folder: &Path, ids: &BTreeSet<String>) -> Result<usize, 
     let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
     let mut digests: Digests = serde_json::from_slice(&bytes).map_err(|error| failed(&path, error))?;
     let mut rewritten: Vec<(&str, Vec<u8>, usize)> = Vec::new();
+    let mut distrusted: BTreeMap<&str, String> = BTreeMap::new();
     for name in [ROWS, ARCHIVED, TRACES] {
         let path = folder.join(name);
         let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
-        let kept = match name {
-            TRACES => traces_without(&bytes, ids),
-            _ => rows_without(bytes, ids),
-        };
-        rewritten.extend(kept.map_err(|error| failed(&path, error))?.map(|(kept, gone)| (name, kept, gone)));
+        // A file that is not what was written does not become trustworthy by a rewrite.
+        if let Some(digest) = digests.files.get(name).filter(|digest| **digest != hex_digest(&bytes)) {
+            distrusted.insert(name, digest.clone());
+        }
+        let edited = edit(name, bytes).map_err(|error| failed(&path, error))?;
+        rewritten.extend(edited.map(|(bytes, changed)| (name, bytes, changed)));
     }
-    let listed = digests.texts.len();
-    digests.texts.retain(|id, _| !ids.contains(id));
-    // Empty: an earlier erase was killed between its files and their digests.
-    if rewritten.is_empty() && digests.texts.len() == listed && !digests.files.is_empty() {
+    let relisted = relist(&mut digests.texts);
+    // No digests: an earlier rewrite was killed between its files and their digests.
+    if rewritten.is_empty() && !relisted && !digests.files.is_empty() {
         return Ok(0);
     }
     let store = |digests: &Digests| -> Result<(), StoreError> {
@@ -274,10 +328,11 @@ pub fn erase_before(run_folder: &Path, ids: &BTreeSet<String>) -> Result<usize, 
     for name in [ROWS, ARCHIVED, TRACES] {
         let path = folder.join(name);
         let bytes = fs::read(&path).map_err(|error| failed(&path, error))?;
-        digests.files.insert(name.to_string(), hex_digest(&bytes));
+        let digest = distrusted.remove(name).unwrap_or_else(|| hex_digest(&bytes));
+        digests.files.insert(name.to_string(), digest);
     }
     store(&digests)?;
-    Ok(rewritten.iter().map(|(.., gone)| gone).sum())
+    Ok(rewritten.iter().map(|(.., changed)| changed).sum())
 }
 
 /// The file without those traces and how many went; none if nothing goes.
@@ -328,7 +383,7 @@ fn images(batch: &RecordBatch) -> Result<Vec<Image>, ArrowError> {
         .collect())
 }
 
-fn to_file(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+pub(super) fn to_file(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     let mut bytes = Vec::new();
     let mut writer = FileWriter::try_new(&mut bytes, &batch.schema())?;
     writer.write(batch)?;
@@ -337,7 +392,7 @@ fn to_file(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     Ok(bytes)
 }
 
-fn from_file(bytes: Vec<u8>) -> Result<RecordBatch, ArrowError> {
+pub(super) fn from_file(bytes: Vec<u8>) -> Result<RecordBatch, ArrowError> {
     let reader = FileReader::try_new(std::io::Cursor::new(bytes), None)?;
     let schema = reader.schema();
     let batches = reader.collect::<Result<Vec<_>, _>>()?;
@@ -348,7 +403,7 @@ fn from_file(bytes: Vec<u8>) -> Result<RecordBatch, ArrowError> {
 }
 
 /// Either the whole file or none of it, also after a power cut.
-fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let write = || -> std::io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -318,6 +318,8 @@ fn pinned_since(expected: &Expected<'_>, current: Option<&StoredTrace>) -> Chang
     let (Some(expected), Some(current)) = (expected, current.and_then(StoredTrace::read)) else {
         return Change::Other;
     };
+    // Whose vectors they are changes with the whole table.
+    let current = Trace { model: expected.model.clone(), ..current };
     if same_trace(&expected, &current) {
         return Change::None;
     }

@@ -23,6 +23,7 @@ mod pins;
 mod plan;
 mod privacy;
 mod readme;
+mod reembed;
 mod store;
 mod undo;
 mod units;

@@ -27,7 +27,7 @@ use lancedb::query::ExecutableQuery;
 use crate::home::{Home, at, day, session, strange_sentences, vectors};
 
 /// Every cell of a row by column, bit for bit.
-type Rows = BTreeMap<String, BTreeMap<String, String>>;
+pub(crate) type Rows = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What the table of the gateway holds, to the last bit.
 async fn rows(home: &Home) -> Rows {
@@ -35,7 +35,7 @@ async fn rows(home: &Home) -> Rows {
 }
 
 /// Rows of any table of the database by id.
-async fn table(home: &Home, name: &str) -> Rows {
+pub(crate) async fn table(home: &Home, name: &str) -> Rows {
     let connection = lancedb::connect(&home.config.lancedb_uri).execute().await.unwrap();
     let table = connection.open_table(name).execute().await.unwrap();
     let batches: Vec<RecordBatch> = table.query().execute().await.unwrap().try_collect().await.unwrap();

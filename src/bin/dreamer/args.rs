@@ -119,6 +119,9 @@ pub(crate) enum Other {
         /// Its name in episodes/archive or among the episodes, or a path there
         file: String,
     },
+    /// Embed every stored text with the configured model: in place, or, where its vectors are longer or shorter, into a
+    /// new database beside the old one; shown before it starts
+    Reembed(Reembed),
     /// Look at what runs changed and until when they can be taken back
     Snapshots {
         #[command(subcommand)]
@@ -199,6 +202,26 @@ pub(crate) struct Rollback {
     /// Only show what would be taken back
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How to move to another embedding model.
+#[derive(Debug, Args)]
+pub(crate) struct Reembed {
+    /// Where the new database goes, if it needs one [default: the old one's name and the number of dimensions]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: Option<PathBuf>,
+    /// Do it without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Only show what would be embedded and at what cost
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Also where a sample says that the vectors are this model's already
+    #[arg(long)]
+    pub(crate) anyway: bool,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

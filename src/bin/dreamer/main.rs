@@ -11,6 +11,7 @@ mod night;
 mod output;
 mod pin;
 mod preview;
+mod reembed;
 mod restore;
 mod review;
 mod search;
@@ -84,6 +85,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Maintenance { switch }) => maintenance::switch(&config, switch),
         Some(Other::Restore { id }) => restore::bring_back(&config, &id).await,
         Some(Other::Rollback(asked)) => undo::rollback(&config, &asked).await,
+        Some(Other::Reembed(asked)) => reembed::reembed(&config, &layers, asked).await,
         Some(Other::Unmerge { id }) => undo::unmerge(&config, &id).await,
         Some(Other::Redream { file }) => undo::redream(&config, &file).await,
         Some(Other::Snapshots { look }) => snapshots::look(&config, &look),

@@ -30,7 +30,7 @@ pub(crate) async fn rollback(config: &Config, asked: &Rollback) -> Result<u8, Fa
         show(&planned, asked.json)?;
     }
     if !asked.yes {
-        match agrees() {
+        match agrees("take this back?") {
             Some(true) => {}
             Some(false) => {
                 output::complain("nothing was changed");
@@ -83,12 +83,12 @@ fn shown_folder(path: &std::path::Path) -> String {
 }
 
 /// What the person at the terminal says; none if there is none.
-fn agrees() -> Option<bool> {
+pub(crate) fn agrees(question: &str) -> Option<bool> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return None;
     }
     // Nothing can be asked on a stderr that does not take it: then nobody agrees.
-    let _ = write!(io::stderr(), "take this back? [y/N] ");
+    let _ = write!(io::stderr(), "{question} [y/N] ");
     let _ = io::stderr().flush();
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).ok()?;
