@@ -42,7 +42,7 @@ use crate::state::versions::{Versions, last_version};
 use crate::store::Store;
 use crate::trigger::{self, Due};
 pub(crate) use finish::carry_out;
-pub(crate) use read::{read_episodes, read_reopened, remember};
+pub(crate) use read::{only_named, read_episodes, read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
 pub(crate) use think::material_of;
@@ -106,6 +106,8 @@ pub struct Night<'a> {
     pub embedder: &'a dyn Embedder,
     /// Who distils and judges.
     pub reasoner: &'a Reasoner<'a>,
+    /// What both may cost.
+    pub budget: &'a Budget,
     /// What may leave.
     pub privacy: &'a Privacy,
     /// The embedder's similarities.
@@ -212,7 +214,8 @@ async fn one_night(
     };
     warnings.extend(tell_maintenance(config, now)?);
 
-    let mut known = remember(config, &store, &mut warnings).await?;
+    let known = remember(config, &store, &mut warnings).await?;
+    let mut known = only_named(config, &store, known, &mut warnings);
     let mut episodes = match options.mode {
         Mode::RemOnly => vec![],
         _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
@@ -319,6 +322,7 @@ pub(crate) fn only_agent(
     let mut there: BTreeSet<String> = known.agents().into_iter().collect();
     there.extend(episodes.iter().map(|episode| episode.agent.clone()));
     there.insert(config.agent.clone());
+    there.extend(config.agents.iter().map(|named| named.id.clone()));
     if !there.contains(agent) {
         let there = there.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Error::UnknownAgent { agent: agent.to_owned(), there });

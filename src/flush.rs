@@ -343,8 +343,10 @@ fn folders(openclaw: &OpenClaw, agents: Option<&[Agent]>, agent: &str, settings:
     let said = said.and_then(|agent| agent.workspace.clone()).filter(|workspace| workspace.is_dir());
     let workspace = said.unwrap_or_else(|| openclaw.workspace(agent));
     let mut folders = vec![workspace.join("memory")];
-    if !folders.iter().any(|folder| same(folder, &settings.episodes_dir)) {
-        folders.push(settings.episodes_dir.clone());
+    for own in settings.folders() {
+        if !folders.iter().any(|folder| same(folder, own)) {
+            folders.push(own.clone());
+        }
     }
     folders
 }
@@ -452,9 +454,9 @@ fn report(
     if written.by_user == 0 {
         warnings.push(format!("{} holds no message of the user", name_of(&path)));
     }
-    if !path.parent().is_some_and(|folder| same(folder, &settings.episodes_dir)) {
+    if !path.parent().is_some_and(|folder| settings.folders().any(|own| same(folder, own))) {
         warnings.push(format!(
-            "Dreamer reads {} and will not see this episode; set DREAMER_EPISODES_DIR={}",
+            "Dreamer reads {} and will not see this episode; set DREAMER_EPISODES_DIR={}, or name it in DREAMER_AGENTS",
             settings.episodes_dir.display(),
             path.parent().unwrap_or(Path::new("")).display()
         ));

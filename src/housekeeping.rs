@@ -205,7 +205,8 @@ impl House<'_> {
         let Some(days) = self.config.archive_days else { return };
         let today = self.now.with_timezone(&self.config.timezone).date_naive();
         let is_old = |day: NaiveDate| today - day > TimeDelta::days(days.into());
-        let episodes = plain_files(&self.config.archive_dir()).into_iter().filter_map(|path| {
+        let archives = self.config.archives().into_iter();
+        let episodes = archives.flat_map(|archive| plain_files(&archive.path)).filter_map(|path| {
             let day = date_of_episode(&path)?;
             Some((path, day))
         });

@@ -10,12 +10,13 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone, Utc};
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::dream::{material_of, only_agent, read_episodes, read_reopened, remember};
+use crate::dream::{material_of, only_agent, only_named, read_episodes, read_reopened, remember};
 use crate::error::Error;
 use crate::nrem::evidence;
 use crate::plan::Run;
 use crate::queues::{Queues, review};
 use crate::rem;
+use crate::remembered::Remembered;
 use crate::state::journal::Journal;
 use crate::store::Store;
 use crate::trigger::{self, Due, Window};
@@ -101,8 +102,9 @@ pub struct Preview {
 pub async fn preview(config: &Config, now: DateTime<Utc>) -> Result<Preview, Error> {
     let store = Store::open(&config.lancedb_uri).await?;
     let mut warnings = Vec::new();
-    let mut known = remember(config, &store, &mut warnings).await?;
-    let mut episodes = match config.episodes_dir.is_dir() {
+    let known = remember(config, &store, &mut warnings).await?;
+    let mut known = only_named(config, &store, known, &mut warnings);
+    let mut episodes = match config.folders().iter().any(|folder| folder.path.is_dir()) {
         true => read_episodes(config, &store, false, now, &mut warnings)?,
         false => vec![],
     };
@@ -117,9 +119,9 @@ pub async fn preview(config: &Config, now: DateTime<Utc>) -> Result<Preview, Err
     let material = material_of(config, &episodes, &journal);
     let evidence = evidence(&material.chunks);
     let open = rem::unreconciled(&known).len();
-    let rows_tonight = open.min(rem::ROWS_A_NIGHT);
+    let rows_tonight = rows_tonight(&known);
     let days: std::collections::BTreeSet<_> =
-        material.episodes.iter().filter_map(|name| crate::episode::date_in(name)).collect();
+        material.episodes.iter().filter_map(|(_, name)| crate::episode::date_in(name)).collect();
     warnings.extend(queues.told.iter().cloned());
     let last_finished = crate::plan::run::last_finished(&config.runs_dir())?;
     Ok(Preview {
@@ -153,6 +155,15 @@ pub async fn is_first_night_on_existing_table(config: &Config) -> Result<bool, E
     let rows = store.rows(&config.agent).await?;
     let some = rows.memories.len() + rows.ownerless + rows.unreadable > 0;
     Ok(some && crate::plan::run::last_finished(&config.runs_dir())?.is_none())
+}
+
+/// Rows that a night takes up: so many of each agent at most.
+fn rows_tonight(known: &Remembered) -> usize {
+    let mut open: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for row in rem::unreconciled(known) {
+        *open.entry(&row.partition.agent).or_default() += 1;
+    }
+    open.values().map(|rows| (*rows).min(rem::ROWS_A_NIGHT)).sum()
 }
 
 fn waiting(queues: &Queues) -> Waiting {

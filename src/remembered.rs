@@ -23,10 +23,16 @@ pub struct Remembered {
 impl Remembered {
     /// What is remembered of one agent: `--agent`.
     #[must_use]
-    pub fn only(mut self, agent: &str) -> Self {
-        self.rows.retain(|_, row| row.partition.agent == agent);
-        self.traces.retain(|_, trace| trace.agent == agent);
-        self.archived.retain(|_, archived| archived.memory.partition.agent == agent);
+    pub fn only(self, agent: &str) -> Self {
+        self.of(|other| other == agent)
+    }
+
+    /// What is remembered of the agents that are `wanted`.
+    #[must_use]
+    pub fn of(mut self, wanted: impl Fn(&str) -> bool) -> Self {
+        self.rows.retain(|_, row| wanted(&row.partition.agent));
+        self.traces.retain(|_, trace| wanted(&trace.agent));
+        self.archived.retain(|_, archived| wanted(&archived.memory.partition.agent));
         self
     }
 

@@ -1,6 +1,7 @@
 //! The report: what a night did, as a value. Rendered three ways: the dream log a person reads at breakfast, the
 //! summary object of `--json`, and the last lines of a verbose run. Decides nothing.
 
+mod agents;
 mod confirm;
 mod log;
 mod summary;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::ReviewItem;
 use crate::state::journal::Fate;
 
+pub use agents::AgentRead;
 pub use log::dream_log;
 pub use summary::{story, summary};
 pub use undone::{Importance, LeftAlone, Row, Undone};
@@ -238,6 +240,9 @@ pub struct DreamReport {
     pub mode: String,
     /// Episodes chunks were taken from.
     pub episodes: Vec<String>,
+    /// What was read of each agent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, AgentRead>,
     /// Chunks tonight.
     pub chunks: usize,
     /// Of them, chunks held back on earlier nights.

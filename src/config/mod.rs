@@ -3,6 +3,7 @@
 //! `variables`, what they may be `resolve` (where alerts go: `alerts`), how they are printed `show`.
 
 pub(crate) mod address;
+mod agents;
 mod alerts;
 mod layers;
 mod resolve;
@@ -23,6 +24,8 @@ use crate::rem::blacklist::Blacklist;
 use crate::state::StateError;
 use crate::state::calibrations::{Calibrated, Calibrations};
 
+pub(crate) use agents::agents as named_agents;
+pub use agents::{Agent, Folder};
 pub use alerts::{AlertSettings, AlertTarget};
 pub(crate) use layers::read_env_file;
 pub use layers::{EnvFile, Layers, Origin};
@@ -146,6 +149,8 @@ pub struct Config {
     pub concurrency: usize,
     /// `DREAMER_AGENT`: whose memories those of an episode without a session key are.
     pub agent: String,
+    /// `DREAMER_AGENTS`: the agents a run touches; empty for every agent of the table.
+    pub agents: Vec<Agent>,
     /// `DREAMER_OWNER`: names or sender ids of the agent's owner.
     pub owner: Vec<String>,
     /// `DREAMER_TIMEZONE`.
@@ -210,12 +215,8 @@ impl Config {
 
     /// Whether a gateway uses these episodes or this database: one of them lies outside the home.
     pub fn has_gateway(&self) -> bool {
-        !self.owns_episodes() || !inside(Path::new(&self.lancedb_uri), &self.home)
-    }
-
-    /// Whether the episodes lie inside the home, so that nobody else reads them.
-    pub fn owns_episodes(&self) -> bool {
-        inside(&self.episodes_dir, &self.home)
+        !self.owns(Path::new(&self.lancedb_uri))
+            || self.folders().iter().any(|folder| !self.owns(&folder.path))
     }
 
     /// The name of the embedding model; empty when the builtin one is not chosen yet.

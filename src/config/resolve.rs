@@ -11,8 +11,8 @@ use super::value::{
     max_tokens, min_new, share, text, timezone, whole, window,
 };
 use super::{
-    Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,
-    address, variable,
+    Agent, Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting,
+    VARIABLES, address, variable,
 };
 use crate::providers::thresholds_of;
 use crate::rem::blacklist::Blacklist;
@@ -80,8 +80,12 @@ impl<'a> Reader<'a> {
             EmbeddingProvider::Builtin => builtin_model.clone(),
         };
         let of_model = thresholds_of(&model);
+        let episodes_dir = self.folder("DREAMER_EPISODES_DIR", &home.join("episodes"));
+        let agents = self.agents(&episodes_dir, &home.join("episodes/archive"));
         Config {
-            episodes_dir: self.folder("DREAMER_EPISODES_DIR", &home.join("episodes")),
+            agent: self.agent(&agents),
+            agents,
+            episodes_dir,
             lancedb_uri: self
                 .folder("DREAMER_LANCEDB_URI", &home.join("lancedb"))
                 .to_string_lossy()
@@ -108,7 +112,6 @@ impl<'a> Reader<'a> {
             max_tokens: self.take("DREAMER_MAX_TOKENS", max_tokens),
             max_minutes: self.take("DREAMER_MAX_MINUTES", |v| whole(v, 1..=1_440)),
             concurrency: self.take("DREAMER_CONCURRENCY", |v| whole(v, 1..=64)),
-            agent: self.take("DREAMER_AGENT", text),
             owner: self.take_optional("DREAMER_OWNER", list).unwrap_or_default(),
             timezone: self.timezone(),
             mask_pii: self.take("DREAMER_MASK_PII", mask_pii),
@@ -122,6 +125,48 @@ impl<'a> Reader<'a> {
             alerts: self.alerts(),
             only_agent: None,
             home,
+        }
+    }
+
+    /// The agents that are named. A folder that is the one of all is nobody's own.
+    fn agents(&mut self, all: &Path, archive: &Path) -> Vec<Agent> {
+        let layers = self.layers;
+        let read = |value: &str| {
+            let mut agents = super::agents::agents(value, layers)?;
+            for agent in &mut agents {
+                if let Some(folder) = agent.folder.as_ref().filter(|folder| folder.starts_with(archive)) {
+                    return Err(format!(
+                        "gives `{}` the folder {}: done episodes go to this archive; name the folder they are written to",
+                        agent.id,
+                        folder.display()
+                    ));
+                }
+                agent.folder = agent.folder.take().filter(|folder| !super::agents::same(folder, all));
+            }
+            Ok(agents)
+        };
+        self.take_optional("DREAMER_AGENTS", read).unwrap_or_default()
+    }
+
+    /// Whose what names nobody is: as set, else `main`, or where that is not among the named ones the first of them.
+    fn agent(&mut self, agents: &[Agent]) -> String {
+        let agent = self.take("DREAMER_AGENT", text);
+        if agents.is_empty() || agents.iter().any(|known| known.id == agent) {
+            return agent;
+        }
+        match self.layers.get("DREAMER_AGENT") {
+            Some((value, origin)) => {
+                let named = agents.iter().map(|agent| agent.id.as_str()).collect::<Vec<_>>().join(", ");
+                let allowed = format!(
+                    "is not among DREAMER_AGENTS ({named}); name it there, or leave DREAMER_AGENT unset"
+                );
+                self.problem("DREAMER_AGENT", value, origin, allowed);
+                agent
+            }
+            None => {
+                self.show_as("DREAMER_AGENT", agents[0].id.clone());
+                agents[0].id.clone()
+            }
         }
     }
 

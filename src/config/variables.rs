@@ -53,6 +53,7 @@ pub const VARIABLES: &[Variable] = &[
     plain("DREAMER_MAX_MINUTES", "120"),
     plain("DREAMER_CONCURRENCY", "4"),
     plain("DREAMER_AGENT", "main"),
+    open("DREAMER_AGENTS"),
     open("DREAMER_OWNER"),
     open("DREAMER_TIMEZONE"),
     plain("DREAMER_MASK_PII", "external"),

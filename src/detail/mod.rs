@@ -29,7 +29,8 @@ pub use clock::Time;
 pub use date::Date;
 pub use difference::{Difference, Values, difference};
 pub use meaning::{
-    Answer, Said, Voice, alike, contradiction, misread, misread_merge, person_of, shared, tells_a_past,
+    Answer, Said, Voice, alike, contradiction, is_the_assistants, misread, misread_merge, person_of, shared,
+    tells_a_past,
 };
 pub use number::Number;
 pub use subject::same_subject;

@@ -77,6 +77,7 @@ pub(super) async fn think(
         store,
         embedder,
         reasoner: &reasoner,
+        budget: &models.budget,
         privacy: &privacy,
         thresholds: config.thresholds(None)?.unwrap_or(thresholds::NOTHING_ALIKE),
         ledger: Ledger::read(&config.state_dir())?,

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::{ConfigError, Layers, Origin, Problem, folder, variable};
+use crate::config::{ConfigError, Layers, Origin, Problem, folder, named_agents, variable};
 
 /// How the gateway is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Settings {
     pub agent: String,
     /// Where Dreamer reads episodes.
     pub episodes_dir: PathBuf,
+    /// Where it reads those of agents with folders of their own: `DREAMER_AGENTS`.
+    pub own_folders: Vec<PathBuf>,
 }
 
 impl Settings {
@@ -48,8 +50,18 @@ impl Settings {
             agent: take(layers, "DREAMER_AGENT", word, &mut problems).unwrap_or_default(),
             episodes_dir: take(layers, "DREAMER_EPISODES_DIR", |value| folder(value, layers), &mut problems)
                 .unwrap_or_else(|| home.join("episodes")),
+            own_folders: take(layers, "DREAMER_AGENTS", |value| named_agents(value, layers), &mut problems)
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|agent| agent.folder)
+                .collect(),
         };
         if problems.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid { problems }) }
+    }
+
+    /// Every folder in which Dreamer reads episodes.
+    pub fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.episodes_dir).chain(&self.own_folders)
     }
 
     /// How long the gateway may take for one answer: it waits up to 15 s itself for an agent to stop.

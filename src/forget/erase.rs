@@ -1,15 +1,15 @@
 //! Erasing: every place of ours that holds a memory or its words, file by file, then table by table. The tables go last,
 //! the live row and its trace at the very end: while they are there, an erase that was killed finds its way again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::scrub::{self, Target};
 use super::{Touched, words_digest};
-use crate::config::Config;
-use crate::episode::{self, Found, Read, Reading};
+use crate::config::{Config, Folder};
+use crate::episode::{self, Found, Read};
 use crate::error::Error;
 use crate::memory::RawMemory;
 use crate::nrem::chunk::chunk;
@@ -86,16 +86,14 @@ impl Erasing<'_> {
         let traces = self.ids.iter().filter_map(|id| self.known.traces.get(id));
         let sources = traces.flat_map(|trace| &trace.sources).chain(self.raw.iter().map(|raw| &raw.source));
         let chunks: BTreeSet<&str> = sources.map(|source| source.chunk.as_str()).collect();
-        let home = self.config.home.join("episodes");
-        let mut folders = BTreeMap::from([(home.clone(), true), (home.join("archive"), true)]);
-        folders.entry(self.config.episodes_dir.clone()).or_insert_with(|| self.config.owns_episodes());
-        for (folder, is_ours) in folders {
-            let listed = if folder.is_dir() { episode::list(&folder)?.found } else { vec![] };
-            for path in files(&folder, "md")? {
+        for folder in every_folder(self.config) {
+            let is_ours = self.config.owns(&folder.path);
+            let listed = if folder.path.is_dir() { episode::list(&folder.path)?.found } else { vec![] };
+            for path in files(&folder.path, "md")? {
                 let Some(bytes) = read_if_there(&path)? else { continue };
                 let text = String::from_utf8_lossy(&bytes);
                 let found = listed.iter().find(|found| found.path == path);
-                let spans = spans(self.config, found, &text, &chunks, &self.target)?;
+                let spans = spans(self.config, &folder, found, &text, &chunks, &self.target)?;
                 let (blanked, changed) = scrub::episode(&text, &spans);
                 if changed == 0 {
                     continue;
@@ -353,6 +351,7 @@ fn replies(folder: &Path, target: &Target, all: bool) -> Result<usize, StateErro
 /// say it.
 fn spans(
     config: &Config,
+    folder: &Folder,
     found: Option<&Found>,
     text: &str,
     chunks: &BTreeSet<&str>,
@@ -360,15 +359,25 @@ fn spans(
 ) -> Result<Vec<(usize, usize)>, Error> {
     let says = text.lines().enumerate().filter(|(_, line)| says(line, target));
     let mut spans: Vec<(usize, usize)> = says.map(|(index, _)| (index + 1, index + 1)).collect();
-    let reading =
-        Reading { owner: config.owner.clone(), agent: config.agent.clone(), timezone: config.timezone };
     if let Some(found) = found
-        && let Read::Episode(episode) = episode::read(found, &reading)?
+        && let Read::Episode(episode) = episode::read(found, &config.reading(folder))?
     {
         let there = chunk(&episode, config.timezone);
         spans.extend(there.iter().filter(|c| chunks.contains(c.digest.as_str())).map(|c| c.lines));
     }
     Ok(spans)
+}
+
+/// Every folder that holds episodes: those that are read, the home's own, and the archives; each once.
+fn every_folder(config: &Config) -> Vec<Folder> {
+    let mut folders = config.folders();
+    folders.extend(config.archives());
+    let own = config.home.join("episodes");
+    if !folders.iter().any(|folder| folder.path == own) {
+        let archive = config.archive_dir();
+        folders.push(Folder { path: own, agent: config.agent.clone(), of: vec![], archive });
+    }
+    folders
 }
 
 /// A line of a session may hold its words as a JSON string.

@@ -55,18 +55,35 @@ pub fn dot(one: &[f32], other: &[f32]) -> f32 {
 /// 7,000 leaders: one by one that took five minutes.
 const BLOCK: usize = 256;
 
-/// Groups chunks, each agent's apart: in order of time, each joins the most similar leader at or above `threshold`
+/// Groups chunks, each agent's apart, and so what other people than the user say: the same words of two people are two
+/// claims. In order of time, each joins the most similar leader at or above `threshold`
 /// whose cluster has room, else leads a new one.
 pub fn cluster(mut chunks: Vec<(Chunk, Vec<f32>)>, threshold: f32) -> Vec<Cluster> {
     chunks.sort_by(|(a, _), (b, _)| {
-        (&a.agent, a.said_at, &a.episode, a.lines, &a.digest)
-            .cmp(&(&b.agent, b.said_at, &b.episode, b.lines, &b.digest))
+        (&a.agent, person(a), a.said_at, &a.episode, a.lines, &a.digest).cmp(&(
+            &b.agent,
+            person(b),
+            b.said_at,
+            &b.episode,
+            b.lines,
+            &b.digest,
+        ))
     });
     let mut clusters = Vec::new();
-    for of_one_agent in chunks.chunk_by(|(a, _), (b, _)| a.agent == b.agent) {
-        clusters.extend(cluster_one_agent(of_one_agent, threshold));
+    let together =
+        |(a, _): &(Chunk, Vec<f32>), (b, _): &(Chunk, Vec<f32>)| a.agent == b.agent && person(a) == person(b);
+    for of_one in chunks.chunk_by(together) {
+        clusters.extend(cluster_one_agent(of_one, threshold));
     }
     clusters
+}
+
+/// The person who speaks, where it is neither the user, nor the agent, nor a note.
+fn person(chunk: &Chunk) -> Option<&str> {
+    match &chunk.speaker {
+        Speaker::Person(name) => Some(name),
+        _ => None,
+    }
 }
 
 fn cluster_one_agent(chunks: &[(Chunk, Vec<f32>)], threshold: f32) -> Vec<Cluster> {
@@ -223,6 +240,16 @@ mod tests {
             assert!(cluster.chunks.len() <= MAX_CLUSTER);
             assert!(cluster.chunks.iter().all(|c| c.agent == cluster.chunks[0].agent));
         }
+    }
+
+    #[test]
+    fn people_are_not_mixed_in_a_cluster() {
+        let said = |speaker: &str| (chunk("My birthday is in May.", speaker), unit(1.0, 0.0));
+        let clusters = cluster(["Anna", "user", "Ben", "assistant", "note"].map(said).into(), 0.5);
+        let speakers: Vec<Vec<&str>> =
+            clusters.iter().map(|c| c.chunks.iter().map(|chunk| chunk.speaker.as_str()).collect()).collect();
+        assert_eq!(speakers.len(), 3, "{speakers:?}");
+        assert_eq!(speakers.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1, 1], "{speakers:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 
 use crate::detail;
 use crate::memory::Departure;
-use crate::nrem::quote::words_of;
+use crate::nrem::quote::{of_different_people, words_of};
 
 /// A known text that a draft resembles.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,9 +78,10 @@ pub fn dedup(text: &str, said_on: NaiveDate, known: &[Known], duplicate: f32) ->
     Outcome::New { against }
 }
 
-/// Whether nothing that matters differs between two texts.
+/// Whether nothing that matters differs between two texts, nor who said them.
 pub fn says_the_same(one: &str, one_on: NaiveDate, other: &str, other_on: NaiveDate) -> bool {
-    detail::difference(&words_of(one), &words_of(other), Some(one_on), Some(other_on)).is_none()
+    !of_different_people(one, other)
+        && detail::difference(&words_of(one), &words_of(other), Some(one_on), Some(other_on)).is_none()
 }
 
 #[cfg(test)]

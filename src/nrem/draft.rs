@@ -12,7 +12,7 @@ use crate::episode::Speaker;
 use crate::language;
 use crate::memory::{Category, Importance, Source};
 use crate::nrem::chunk::Chunk;
-use crate::nrem::quote::Quote;
+use crate::nrem::quote::{Quote, speaks_of_self};
 pub use crate::nrem::steer::steers_the_agent;
 use crate::nrem::steer::{self, Trust};
 use crate::privacy;
@@ -275,6 +275,9 @@ fn wrong_speaker(draft: &MemoryDraft) -> Option<String> {
     if only_assistant && !THE_ASSISTANT.is_match(&draft.text) {
         return Some("the assistant said it; word it \"the assistant recommended …\" or leave it out".into());
     }
+    if let Some(problem) = unnamed(draft) {
+        return Some(problem);
+    }
     let person = draft.chunks.iter().find_map(|chunk| match &chunk.speaker {
         Speaker::Person(name) => Some(name),
         _ => None,
@@ -287,6 +290,25 @@ fn wrong_speaker(draft: &MemoryDraft) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What people say of themselves must say who they are: "the birthday is in May" would be anybody's.
+fn unnamed(draft: &MemoryDraft) -> Option<String> {
+    let text = language::normalise(&draft.text);
+    let named = |name: &str| {
+        let name = language::normalise(name);
+        let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| part.chars().count() > 1);
+        text.contains(&name) || parts.into_iter().any(|part| detail::names(&text, part))
+    };
+    let mut people: Vec<&String> = Vec::new();
+    for chunk in &draft.chunks {
+        match &chunk.speaker {
+            Speaker::Person(name) if speaks_of_self(&chunk.text) => people.push(name),
+            _ => return None,
+        }
+    }
+    let name = people.into_iter().find(|name| !named(name))?;
+    Some(format!("{name} says it of themselves, not the user; word it with the name {name}"))
 }
 
 #[cfg(test)]
@@ -344,6 +366,93 @@ pub(crate) mod tests {
         let other = vec![chunk("I moved out.", "Carol")];
         assert!(!problems(&draft("The user moved out.", other.clone())).is_empty());
         assert!(problems(&draft("Carol moved out.", other)).is_empty());
+    }
+
+    #[test]
+    fn what_people_say_of_themselves_is_told_with_their_name() {
+        for (text, speaker, source, good) in [
+            ("Anna's birthday is in May.", "Anna", "My birthday is in May.", true),
+            ("Anna Smith was born in May.", "Anna Smith", "I was born in May.", true),
+            ("Smith was born in May.", "Anna Smith", "I was born in May.", true),
+            ("The birthday is in May.", "Anna", "My birthday is in May.", false),
+            ("The user's birthday is in May.", "Anna", "My birthday is in May.", false),
+            ("Ben's birthday is in May.", "Anna", "My birthday is in May.", false),
+            ("The office closes at six.", "Anna", "The office closes at six.", true),
+            ("安娜的生日是五月。", "安娜", "我的生日是五月。", true),
+        ] {
+            let problems = problems(&draft(text, vec![chunk(source, speaker)]));
+            assert_eq!(problems.is_empty(), good, "{text}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_user_corrects_is_remembered_and_what_the_assistant_said_is_not() {
+        let answered = |before: &str, text: &str| {
+            let mut chunk = chunk(text, "user");
+            chunk.reply_to = Some(before.into());
+            vec![chunk]
+        };
+        for (claim, before, text, good) in [
+            (
+                "The user's dentist appointment is on Thursday.",
+                "Your dentist appointment is on Wednesday.",
+                "No, it is on Thursday.",
+                true,
+            ),
+            (
+                "The user's dentist appointment is on Wednesday.",
+                "Your dentist appointment is on Wednesday.",
+                "No, it is on Thursday.",
+                false,
+            ),
+            (
+                "The user's dentist appointment is at 10:00 on Wednesday.",
+                "Your dentist appointment is on Wednesday at 9:00.",
+                "No, it is at 10:00.",
+                false,
+            ),
+            (
+                "The user's train leaves at 9:40.",
+                "Your train leaves at 9:15.",
+                "No, it leaves at 9:40.",
+                true,
+            ),
+            (
+                "The user's train leaves at 9:15.",
+                "Your train leaves at 9:15.",
+                "No, it leaves at 9:40.",
+                false,
+            ),
+            (
+                "The user's train leaves at 9:15.",
+                "Your train leaves at 9:15.",
+                "Thanks, good to know.",
+                false,
+            ),
+            (
+                "The assistant said that the train leaves at 9:15.",
+                "Your train leaves at 9:15.",
+                "Thanks.",
+                true,
+            ),
+            (
+                "The user likes the blue notebook.",
+                "I recommend the blue notebook for your sketches.",
+                "Interesting, I will think about it.",
+                false,
+            ),
+            (
+                "The assistant recommended the blue notebook for sketches.",
+                "I recommend the blue notebook for your sketches.",
+                "Interesting, I will think about it.",
+                true,
+            ),
+            ("用户的牙医预约在周四。", "您的牙医预约在周三。", "不，是周四。", true),
+            ("用户的牙医预约在周三。", "您的牙医预约在周三。", "不，是周四。", false),
+        ] {
+            let problems = problems(&draft(claim, answered(before, text)));
+            assert_eq!(problems.is_empty(), good, "{claim} ← {before} / {text}: {problems:?}");
+        }
     }
 
     #[test]

@@ -18,7 +18,10 @@ pub(crate) mod steer;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use chrono::{DateTime, Utc};
+
 use crate::dream::Night;
+use crate::episode::Speaker;
 use crate::error::{Error, chain};
 use crate::forget::scrub;
 use crate::language;
@@ -78,11 +81,24 @@ pub struct ChunkFate {
     pub why: String,
 }
 
+/// What the user said tonight, whatever becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserSaid {
+    /// To which agent.
+    pub agent: String,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The words, normalised.
+    pub words: String,
+}
+
 /// What NREM made of the night's material.
 #[derive(Debug, Default)]
 pub struct Compressed {
     /// Drafts for REM.
     pub drafts: Vec<NewDraft>,
+    /// What the user said.
+    pub said: Vec<UserSaid>,
     /// Known memories that were said again.
     pub reinforced: Vec<SaidAgain>,
     /// Faded memories that were said again and come back.
@@ -133,6 +149,28 @@ impl Compressed {
     }
 }
 
+impl Compressed {
+    /// Takes in what NREM made of another agent's chunks.
+    fn take_in(&mut self, other: Self) {
+        self.drafts.extend(other.drafts);
+        self.said.extend(other.said);
+        self.reinforced.extend(other.reinforced);
+        self.revived.extend(other.revived);
+        self.review.extend(other.review);
+        self.fates.extend(other.fates);
+        self.vectors.extend(other.vectors);
+        self.clusters += other.clusters;
+        self.failed = self.failed.take().or(other.failed);
+        self.readable += other.readable;
+        self.unreadable = self.unreadable.take().or(other.unreadable);
+        self.retrying.extend(other.retrying);
+        self.exhausted = self.exhausted.take().or(other.exhausted);
+        self.forgotten.extend(other.forgotten);
+        self.skipped += other.skipped;
+        self.lifted.extend(other.lifted);
+    }
+}
+
 fn weight(fate: Fate) -> u8 {
     match fate {
         Fate::Noise | Fate::Excluded => 0,
@@ -144,7 +182,9 @@ fn weight(fate: Fate) -> u8 {
     }
 }
 
-/// Compresses the night's material.
+/// Compresses the night's material, each agent's by itself: with `MAX_NEW_MEMORIES` of its own, and with a fair share of
+/// what is left of the night's requests, tokens and minutes. Those with the least come first, so that what they do not
+/// need is there for the others.
 ///
 /// # Errors
 /// When the database cannot be read. A provider's failure is not an error here: it holds chunks back.
@@ -153,9 +193,32 @@ pub async fn compress(
     material: &Material,
     known: &Remembered,
 ) -> Result<Compressed, Error> {
+    let mut agents: BTreeMap<&str, Vec<&Chunk>> = BTreeMap::new();
+    for chunk in &material.chunks {
+        agents.entry(&chunk.agent).or_default().push(chunk);
+    }
+    let mut agents: Vec<Vec<&Chunk>> = agents.into_values().collect();
+    agents.sort_by_key(Vec::len);
     let mut compressed = Compressed::default();
-    let evidence = set_aside(&material.chunks, &mut compressed);
-    let (evidence, over) = order::within_tokens(night, evidence);
+    for (place, chunks) in agents.iter().enumerate() {
+        night.budget.share(agents.len() - place);
+        compressed.take_in(compress_agent(night, chunks, known).await?);
+    }
+    night.budget.share(1);
+    Ok(compressed)
+}
+
+async fn compress_agent(
+    night: &Night<'_>,
+    chunks: &[&Chunk],
+    known: &Remembered,
+) -> Result<Compressed, Error> {
+    let mut compressed = Compressed::default();
+    let most = night.budget.tokens_left().or(night.config.max_tokens);
+    let evidence = set_aside(chunks.iter().copied(), &mut compressed);
+    compressed.said =
+        evidence.iter().copied().filter(|chunk| chunk.speaker == Speaker::User).map(said).collect();
+    let (evidence, over) = order::within_tokens(night, most, evidence);
     let too_many = (!over.is_empty()).then(|| order::TOO_MANY.to_owned());
     for chunk in over {
         let nights = nights_of(chunk, &night.nights_before);
@@ -200,13 +263,17 @@ pub async fn compress(
     Ok(compressed)
 }
 
+fn said(chunk: &Chunk) -> UserSaid {
+    UserSaid { agent: chunk.agent.clone(), at: chunk.said_at, words: language::normalise(&chunk.text) }
+}
+
 /// The chunks that say something: those a night pays for.
 pub(crate) fn evidence(chunks: &[Chunk]) -> Vec<&Chunk> {
     set_aside(chunks, &mut Compressed::default())
 }
 
 /// Noise, excluded chunks and small talk get their fate at once: nothing is paid for them.
-fn set_aside<'a>(chunks: &'a [Chunk], compressed: &mut Compressed) -> Vec<&'a Chunk> {
+fn set_aside<'a>(chunks: impl IntoIterator<Item = &'a Chunk>, compressed: &mut Compressed) -> Vec<&'a Chunk> {
     let mut evidence = Vec::new();
     for chunk in chunks {
         match chunk.standing {

@@ -52,10 +52,14 @@ pub fn first_in_line(ranked: Vec<Cluster>, nights: &HashMap<String, u32>) -> Vec
     first
 }
 
-/// Splits chunks into those that `DREAMER_MAX_TOKENS` lets a night take up, the oldest episode first, and the others.
-/// Without this a night would embed everything and have nothing left to make memories of it.
-pub fn within_tokens<'a>(night: &Night<'_>, chunks: Vec<&'a Chunk>) -> (Vec<&'a Chunk>, Vec<&'a Chunk>) {
-    let Some(most) = night.config.max_tokens else { return (chunks, vec![]) };
+/// Splits chunks into those that `most` tokens (the agent's share of `DREAMER_MAX_TOKENS`) let a night take up, the oldest
+/// episode first, and the others. Without this a night would embed everything and have nothing left to make memories of it.
+pub fn within_tokens<'a>(
+    night: &Night<'_>,
+    most: Option<u64>,
+    chunks: Vec<&'a Chunk>,
+) -> (Vec<&'a Chunk>, Vec<&'a Chunk>) {
+    let Some(most) = most else { return (chunks, vec![]) };
     let embeds = night.config.embedding_provider != EmbeddingProvider::Builtin;
     let distils = matches!(night.reasoner, Reasoner::Model(_));
     split(chunks, most, night.config.max_new_memories as u64, (embeds, distils))

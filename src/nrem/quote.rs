@@ -90,6 +90,35 @@ impl Quote {
     }
 }
 
+/// Whether two texts are the words of different people: what Anna says of herself is nothing that Ben says, or the user,
+/// in the same words. A text that is no quote is nobody's in particular, but not the words of a person it does not name.
+pub fn of_different_people(one: &str, other: &str) -> bool {
+    let speaker = |text: &str| Quote::read(text).map(|quote| quote.speaker);
+    let same = |a: &str, b: &str| language::normalise(a) == language::normalise(b);
+    let names = |text: &str, name: &str| language::normalise(text).contains(&language::normalise(name));
+    match (speaker(one), speaker(other)) {
+        (Some(Speaker::Person(a)), Some(Speaker::Person(b))) => !same(&a, &b),
+        (Some(Speaker::Person(name)), None) => !names(other, &name),
+        (None, Some(Speaker::Person(name))) => !names(one, &name),
+        (Some(a), Some(b)) => {
+            [&a, &b].iter().any(|s| matches!(s, Speaker::Person(_) | Speaker::Assistant)) && a != b
+        }
+        _ => false,
+    }
+}
+
+/// Whether somebody speaks of themselves: "I", "my".
+pub fn speaks_of_self(words: &str) -> bool {
+    static SELF: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(concat!(
+            r"(?i)\b(?:i|i['’](?:m|ve|d|ll)|me|my|mine|myself|we|we['’](?:re|ve|ll)|our|ours|us|ich|mir|mich|mein\p{L}{0,2}|",
+            r"wir|uns|unser\p{L}{0,2})\b|[我俺咱]|[私僕]|나는|저는|제가|내가|(?:^|\s)(?:제|내|우리)\s",
+        ))
+        .expect("the pattern is fixed")
+    });
+    SELF.is_match(words)
+}
+
 /// The words of a memory: of a quote those between the marks, else the whole text.
 pub fn words_of(text: &str) -> String {
     Quote::read(text).map_or_else(|| text.to_owned(), |quote| quote.words)
@@ -99,6 +128,35 @@ pub fn words_of(text: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_words_of_two_people_are_two_claims() {
+        let said = |who: &str| format!("{who} (2026-03-10): “My birthday is in May.”");
+        let (anna, ben, user) = (said("Anna"), said("Ben"), said("User"));
+        let bare = "My birthday is in May.".to_owned();
+        for (one, other, apart) in [
+            (&anna, &ben, true),
+            (&anna, &user, true),
+            (&anna, &bare, true),
+            (&user, &bare, false),
+            (&anna, &anna.replace("2026-03-10", "2026-03-11"), false),
+            (&anna, &"Anna's birthday is in May.".to_owned(), false),
+            (&said("Assistant"), &user, true),
+            (&said("Note"), &user, false),
+        ] {
+            assert_eq!(of_different_people(one, other), apart, "{one} | {other}");
+            assert_eq!(of_different_people(other, one), apart, "{other} | {one}");
+        }
+        for (words, own) in [
+            ("My birthday is in May.", true),
+            ("The office closes at six.", false),
+            ("我的生日是五月。", true),
+            ("Mein Hund heißt Rex.", true),
+            ("The meadow is green.", false),
+        ] {
+            assert_eq!(speaks_of_self(words), own, "{words}");
+        }
+    }
 
     #[test]
     fn a_quote_reads_back_as_it_was_written() {

@@ -31,8 +31,8 @@ pub struct EpisodeFile {
 pub struct Material {
     /// Tonight's chunks: each without a fate, each once.
     pub chunks: Vec<Chunk>,
-    /// Names of the episodes they are from.
-    pub episodes: BTreeSet<String>,
+    /// Agents and names of the episodes they are from.
+    pub episodes: BTreeSet<(String, String)>,
     /// How many of the chunks were held back on earlier nights.
     pub held_back_before: usize,
     /// Days beyond `MAX_EPISODES_PER_RUN`, which wait.
@@ -43,11 +43,11 @@ pub struct Material {
     pub active_days: BTreeMap<String, BTreeSet<NaiveDate>>,
 }
 
-/// Picks tonight's chunks: of the oldest `max_days` file dates that hold a chunk never tried, all unsettled chunks; and
-/// on top those held back from earlier nights.
+/// Picks tonight's chunks: of each agent's oldest `max_days` file dates that hold a chunk never tried, all unsettled
+/// chunks; and on top those held back from earlier nights.
 pub fn select(episodes: &[Episode], journal: &Journal, max_days: usize, timezone: Tz) -> Material {
     let mut material = Material::default();
-    let mut by_day: BTreeMap<NaiveDate, Vec<Chunk>> = BTreeMap::new();
+    let mut by_day: BTreeMap<(NaiveDate, String), Vec<Chunk>> = BTreeMap::new();
     for episode in episodes {
         let chunks = chunk(episode, timezone);
         for chunk in chunks.iter().filter(|chunk| chunk.speaker == Speaker::User) {
@@ -60,15 +60,16 @@ pub fn select(episodes: &[Episode], journal: &Journal, max_days: usize, timezone
             digest: episode.digest.clone(),
             chunks: chunks.iter().map(|chunk| chunk.digest.clone()).collect(),
         });
-        by_day.entry(episode.date).or_default().extend(chunks);
+        by_day.entry((episode.date, episode.agent.clone())).or_default().extend(chunks);
     }
-    let mut days = 0;
+    let mut days_of: HashMap<String, usize> = HashMap::new();
     let mut seen = HashSet::new();
-    for (day, chunks) in by_day {
+    for ((day, agent), chunks) in by_day {
+        let days = days_of.entry(agent).or_default();
         let open: Vec<Chunk> = chunks.into_iter().filter(|c| !journal.is_settled(&c.digest)).collect();
         let has_new = open.iter().any(|chunk| journal.get(&chunk.digest).is_none());
-        let tonight = has_new && days < max_days;
-        days += usize::from(tonight);
+        let tonight = has_new && *days < max_days;
+        *days += usize::from(tonight);
         if has_new && !tonight {
             material.days_waiting.insert(day);
         }
@@ -76,7 +77,7 @@ pub fn select(episodes: &[Episode], journal: &Journal, max_days: usize, timezone
             let held_back = journal.get(&chunk.digest).is_some();
             if (tonight || held_back) && seen.insert(chunk.digest.clone()) {
                 material.held_back_before += usize::from(held_back);
-                material.episodes.insert(chunk.episode.clone());
+                material.episodes.insert((chunk.agent.clone(), chunk.episode.clone()));
                 material.chunks.push(chunk);
             }
         }
@@ -105,8 +106,29 @@ pub fn nights_before(chunks: &[Chunk], journal: &Journal, now: DateTime<Utc>) ->
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::episode::{Reading, parse};
     use crate::nrem::sample;
     use crate::state::journal::Fate;
+
+    #[test]
+    fn each_agent_has_days_of_its_own() {
+        let episode = |agent: &str, name: &str| {
+            let reading = Reading { owner: vec![], agent: agent.into(), timezone: Tz::UTC };
+            parse(name, format!("{agent} met Carla on the way home.").as_bytes(), &reading)
+        };
+        let episodes = [
+            episode("a", "2026-03-01.md"),
+            episode("a", "2026-03-02.md"),
+            episode("b", "2026-03-02.md"),
+            episode("b", "2026-03-09.md"),
+        ];
+        let material = select(&episodes, &Journal::default(), 1, Tz::UTC);
+        let taken = [("a", "2026-03-01.md"), ("b", "2026-03-02.md")];
+        let taken: BTreeSet<(String, String)> = taken.map(|(a, name)| (a.into(), name.into())).into();
+        assert_eq!(material.episodes, taken);
+        let waiting: Vec<String> = material.days_waiting.iter().map(NaiveDate::to_string).collect();
+        assert_eq!(waiting, ["2026-03-02", "2026-03-09"]);
+    }
 
     #[test]
     fn runs_of_one_date_are_one_night() {

@@ -1,6 +1,7 @@
 //! What the gateway wraps around a message before the model sees it: bracketed envelopes, context blocks, recalled
-//! memories, media and delivery notes. Reads sender, time and chat kind from them and gives back the bare words.
-//! Whether anybody said those words at all is `noise`'s question.
+//! memories. Reads sender, time and chat kind from them and gives back the bare words.
+//! What else stands among the words is stripped by `quoted` and `notes`; whether anybody said them at all is `noise`'s
+//! question.
 //!
 //! Facts, read in the source of openclaw 2026.9.6 (`auto-reply/envelope`, `reply/inbound-meta`, `strip-inbound-meta`):
 //! - `[CHANNEL FROM +ELAPSED HOST IP TIME] BODY`; brackets inside are made round. In a direct chat FROM is `Alice id:123`
@@ -18,7 +19,8 @@ use chrono_tz::Tz;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::openclaw::stamp;
+pub(crate) use crate::openclaw::notes::without_notes;
+use crate::openclaw::{quoted, stamp};
 
 /// Who sent a message, as far as its envelope says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,10 +52,16 @@ pub(crate) struct Opened {
 pub(crate) fn open(text: &str, group: bool, timezone: Tz) -> Opened {
     let mut opened = Opened { text: text.trim().to_owned(), group, ..Opened::default() };
     take_recalled(&mut opened);
+    opened.text = quoted::without_history(&opened.text);
     take_envelope(&mut opened, timezone);
     take_context(&mut opened, timezone);
+    opened.text = quoted::without_history(&opened.text);
     take_envelope(&mut opened, timezone);
     opened.text = without_notes(&opened.text);
+    if let Some(from) = quoted::take_forwarded(&mut opened.text) {
+        opened.forwarded_from = opened.forwarded_from.take().or(Some(from));
+    }
+    opened.text = without_notes(&quoted::without_descriptions(&opened.text));
     opened
 }
 
@@ -124,6 +132,10 @@ fn take_envelope(opened: &mut Opened, timezone: Tz) {
             r"wechat|weixin|qq|qqbot|line|zalo|mattermost|googlechat|google|nostr|irc|twitch|sms|email|webchat|channel)\b",
         ))
     });
+    // It ends in a time, too, and tells of somebody else.
+    if opened.text.starts_with("[Forwarded ") {
+        return;
+    }
     let Some(found) = BRACKET.captures(&opened.text) else { return };
     let (head, at) = match stamp::at_end(&found[1], timezone) {
         Some((head, at)) => (head, Some(at)),
@@ -267,63 +279,6 @@ fn sender_of(value: &Value) -> Option<Sender> {
         return sender(["name", "username", "label", "tag", "e164", "id"].map(|key| text(&value[key])));
     }
     sender([text(value)])
-}
-
-/// What each of the patterns of [`NOTES`] holds one of: most messages have none and are left alone.
-const SIGNS: [&str; 14] = [
-    "openclaw:",
-    "<<<",
-    "SECURITY NOTICE",
-    "[Replying",
-    "[[",
-    "[media",
-    "MEDIA:",
-    "<media",
-    "[message_id",
-    "Reference UTC",
-    "System",
-    "Delivery: ",
-    "Active goal: ",
-    "To send an image back",
-];
-
-static NOTES: LazyLock<[Regex; 6]> = LazyLock::new(|| {
-    [
-        pattern(
-            r"(?s)<!--\s*openclaw:dreaming:[a-z0-9-]+:start\s*-->.*?<!--\s*openclaw:dreaming:[a-z0-9-]+:end\s*-->",
-        ),
-        pattern(r"(?s)<!--\s*openclaw:dreaming:.*?-->"),
-        pattern(concat!(
-            r"(?s)<<<EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>.*?",
-            r"(?:<<<END_EXTERNAL_UNTRUSTED_CONTENT[^>\n]*>>>|\z)",
-        )),
-        pattern(r"SECURITY NOTICE: The following content is from an EXTERNAL[^\n]*(?:\n[ \t]*- [^\n]*)*"),
-        pattern(concat!(
-            r"(?m)^Current message:\n\[Replying to: [^\n]*\](?:\n#\S+: ?)?|",
-            r"(?s)\[Replying to [^\]\n]*\].*?\[/Replying\]|",
-            r"\[\[\s*(?:reply_to_current|reply_to:[^\]\n]*|audio_as_voice)\s*\]\]|",
-            r"\[media attached(?: \d+/\d+)?: [^\]\n]*\]",
-        )),
-        pattern(concat!(
-            r"(?m)^[ \t]*(?:MEDIA:[ \t]*\S.*|<media:[a-z]+>.*|\[message_id: [^\]\n]*\]|",
-            r"To send an image back, prefer the message tool.*|",
-            r"Delivery: (?:to send a message, use the `message` tool|Final assistant text is not auto|No visible reply is del).*|",
-            r"Active goal: .* — advance; keep active.*|",
-            r"System(?: \(untrusted\))?: \[[^\]\n]+\] .*|",
-            r"Current time: .*\(.*\)[ \t]*\nReference UTC: .*)$",
-        )),
-    ]
-});
-
-/// Strips the notes that stand inside a message: media, delivery hints, quoted replies, outside content.
-pub(crate) fn without_notes(text: &str) -> String {
-    let mut text = text.trim().to_owned();
-    if SIGNS.iter().any(|sign| text.contains(sign)) {
-        for note in NOTES.iter() {
-            text = note.replace_all(&text, "").into_owned();
-        }
-    }
-    text.trim().to_owned()
 }
 
 fn pattern(text: &str) -> Regex {

@@ -2,9 +2,13 @@
 //! and nowhere else.
 
 pub mod config;
+#[cfg(test)]
+mod corpus;
 pub(crate) mod envelope;
 pub mod gateway;
 pub mod hook;
 pub(crate) mod noise;
+mod notes;
+mod quoted;
 pub mod session;
 pub(crate) mod stamp;

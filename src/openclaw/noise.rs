@@ -30,12 +30,14 @@ pub(crate) const DREAMING: &str = "dreaming block of the gateway";
 pub(crate) const NO_WORDS: &str = "no words";
 /// The hook could not read the session.
 pub(crate) const UNAVAILABLE: &str = "transcript was unavailable";
+/// The gateway tells that the agent could not answer.
+pub(crate) const FAILURE: &str = "failure notice";
 /// The agent answers one of the above.
 pub(crate) const ANSWER: &str = "reply to a scheduled run";
 
 /// Why nobody said a prompt; none for a person's words.
 pub(crate) fn of_prompt(text: &str) -> Option<&'static str> {
-    const OPENINGS: [(&str, &str); 15] = [
+    const OPENINGS: [(&str, &str); 25] = [
         ("[cron:", SCHEDULED),
         ("Read HEARTBEAT.md if it exists", HEARTBEAT),
         ("Follow the heartbeat monitor scratch context", HEARTBEAT),
@@ -43,7 +45,17 @@ pub(crate) fn of_prompt(text: &str) -> Option<&'static str> {
         ("[OpenClaw exec completion]", SYSTEM_EVENT),
         ("[OpenClaw cron wake]", SYSTEM_EVENT),
         ("[OpenClaw session event]", SYSTEM_EVENT),
-        ("An async command you ran earlier has completed", SYSTEM_EVENT),
+        ("An async command completion event was triggered", SYSTEM_EVENT),
+        ("An async command did not run.", SYSTEM_EVENT),
+        ("An async command the user already approved has completed", SYSTEM_EVENT),
+        ("An async command you ran earlier ", SYSTEM_EVENT),
+        ("A background task completed. Use this result to reply", SYSTEM_EVENT),
+        ("A background task completed. Keep internal details private", SYSTEM_EVENT),
+        ("[Internal task completion event]", SYSTEM_EVENT),
+        ("Continue pursuing the current goal.", SYSTEM_EVENT),
+        ("(session bootstrap)", SYSTEM_EVENT),
+        ("A scheduled reminder has been triggered.", SCHEDULED),
+        ("Run the following periodic tasks (only those due", HEARTBEAT),
         ("Pre-compaction memory flush", SYSTEM_EVENT),
         ("A new session was started via /new or /reset", RESET),
         ("[Subagent Context]", TASK),
@@ -73,6 +85,17 @@ pub(crate) fn of_prompt(text: &str) -> Option<&'static str> {
     of_silence(text)
 }
 
+/// Why a prompt of which nothing is left was sent: for an event, if that is what was taken out of it.
+pub(crate) fn of_emptied(written: &str) -> Option<&'static str> {
+    const EVENTS: [&str; 4] = [
+        "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>",
+        "OpenClaw runtime context (internal):",
+        "System: [",
+        "System (untrusted): [",
+    ];
+    EVENTS.iter().any(|event| written.contains(event)).then_some(SYSTEM_EVENT)
+}
+
 /// Why an assistant's message says nothing; none if it does.
 pub(crate) fn of_reply(text: &str) -> Option<&'static str> {
     static NOTICE: LazyLock<Regex> =
@@ -85,6 +108,11 @@ pub(crate) fn of_reply(text: &str) -> Option<&'static str> {
     }
     if text.starts_with("# Dream log") {
         return Some(DREAM_LOG);
+    }
+    const FAILURES: [&str; 3] =
+        ["⚠️ Agent failed before reply", "⚠️ Agent couldn't generate a response", "⚠️ Context overflow"];
+    if FAILURES.iter().any(|failure| text.starts_with(failure)) {
+        return Some(FAILURE);
     }
     of_silence(text)
 }

@@ -16,7 +16,7 @@ use regex::Regex;
 use crate::episode::{Message, Reading, Speaker};
 use crate::language;
 use crate::openclaw::envelope::{self, Opened, Sender};
-use crate::openclaw::{noise, stamp};
+use crate::openclaw::{noise, quoted, stamp};
 
 /// A session file, read.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,16 +194,16 @@ fn without_lone_surrogates(text: &str) -> String {
     mended
 }
 
-/// For each line that opens a recalled block, the line that closes it; none where another block opens first.
+/// For each line that opens a block of the gateway's, the line that closes it; none where another block opens first.
 fn ends_of_recalls(lines: &[&str]) -> Vec<Option<usize>> {
     let mut ends = vec![None; lines.len()];
-    let mut close = None;
+    let mut closes = [None; quoted::BLOCKS.len()];
     for (number, line) in lines.iter().enumerate().rev() {
-        if line.contains("</relevant-memories>") {
-            close = Some(number);
+        if let Some(block) = quoted::BLOCKS.iter().position(|(_, end)| line.contains(end)) {
+            closes[block] = Some(number);
         }
-        if line.contains("<relevant-memories>") {
-            ends[number] = close.take();
+        if let Some(block) = quoted::BLOCKS.iter().position(|(start, _)| line.contains(start)) {
+            ends[number] = closes[block].take();
         }
     }
     ends
@@ -218,9 +218,10 @@ fn clean(written: Vec<Written>, key: Option<&str>, reading: &Reading) -> Vec<Mes
     for message in written {
         let message = match message.role {
             Some(Role::User) => {
-                let message = prompt(&message, chat, reading);
-                unattended = message.noise.is_some_and(noise::is_unattended);
-                message
+                let said = prompts(&message, chat, reading);
+                unattended = said.iter().all(|message| message.noise.is_some_and(noise::is_unattended));
+                messages.extend(said);
+                continue;
             }
             Some(Role::Assistant) => reply(&message, unattended),
             None => note(message),
@@ -228,6 +229,15 @@ fn clean(written: Vec<Written>, key: Option<&str>, reading: &Reading) -> Vec<Mes
         messages.push(message);
     }
     messages
+}
+
+/// A prompt, or those that waited in a queue and came as one: each with its own sender.
+fn prompts(written: &Written, chat: Chat, reading: &Reading) -> Vec<Message> {
+    let one = |(from, text): (Option<String>, &str)| {
+        let written = Written { role: written.role, text: text.to_owned(), lines: written.lines };
+        prompt(&written, from, chat, reading)
+    };
+    quoted::queued(&written.text).into_iter().map(one).collect()
 }
 
 /// What a session key tells of the chat.
@@ -249,13 +259,17 @@ impl Chat {
     }
 }
 
-fn prompt(written: &Written, chat: Chat, reading: &Reading) -> Message {
-    let opened = envelope::open(&written.text, chat == Chat::Group, reading.timezone);
+fn prompt(written: &Written, from: Option<String>, chat: Chat, reading: &Reading) -> Message {
+    let mut opened = envelope::open(&written.text, chat == Chat::Group, reading.timezone);
+    // The name a queue gives is for people; the message's own envelope knows more.
+    let from = from.map(|name| Sender { aliases: vec![name.clone()], name });
+    opened.sender = opened.sender.take().or(from);
     let unattended = (chat == Chat::Unattended).then_some(noise::TASK);
     let reason = noise::of_prompt(&written.text).or_else(|| noise::of_prompt(&opened.text)).or(unattended);
     let speaker = speaker(&opened, reading);
     let at = opened.at.or_else(|| reference_time(&written.text));
     let text = noise::without_tokens(noise::without_command(&opened.text)).to_owned();
+    let reason = reason.or_else(|| noise::of_emptied(&written.text).filter(|_| text.trim().is_empty()));
     message(written, speaker, at, text, opened.injected, reason)
 }
 
@@ -263,7 +277,8 @@ fn reply(written: &Written, unattended: bool) -> Message {
     let mut opened = Opened { text: written.text.clone(), ..Opened::default() };
     envelope::take_recalled(&mut opened);
     let text = envelope::without_notes(&opened.text);
-    let reason = unattended.then_some(noise::ANSWER).or_else(|| noise::of_reply(&text));
+    let said = noise::of_reply(opened.text.trim()).or_else(|| noise::of_reply(&text));
+    let reason = unattended.then_some(noise::ANSWER).or(said);
     let text = noise::without_tokens(&text).to_owned();
     // An echo of recalled text is no recall: `injected` stays empty.
     message(written, Speaker::Assistant, None, text, Vec::new(), reason)
@@ -293,14 +308,41 @@ fn message(
 /// Only the owner is "the user".
 fn speaker(opened: &Opened, reading: &Reading) -> Speaker {
     if let Some(from) = opened.forwarded_from.as_ref().filter(|from| !from.is_empty()) {
-        return Speaker::Person(from.clone());
+        return person(from);
     }
     match &opened.sender {
-        Some(sender) if reading.owner.is_empty() && opened.group => Speaker::Person(sender.name.clone()),
+        Some(sender) if reading.owner.is_empty() && opened.group => person(&sender.name),
         Some(sender) if !reading.owner.is_empty() && !is_owner(sender, &reading.owner) => {
-            Speaker::Person(sender.name.clone())
+            person(&sender.name)
         }
         _ => Speaker::User,
+    }
+}
+
+/// Somebody of that name, in a form that stands in a quote and in a prompt. Whoever calls themselves "user" is not the user.
+fn person(name: &str) -> Speaker {
+    const NOBODYS: [&str; 13] = [
+        "user",
+        "the user",
+        "assistant",
+        "the assistant",
+        "note",
+        "用户",
+        "助手",
+        "笔记",
+        "ユーザー",
+        "アシスタント",
+        "メモ",
+        "사용자",
+        "어시스턴트",
+    ];
+    let plain = |c: char| if c.is_control() || "():：（）“”「」\"".contains(c) { ' ' } else { c };
+    let words: String = name.chars().map(plain).take(56).collect();
+    let name = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    match name.as_str() {
+        "" => Speaker::Person("somebody".into()),
+        name if NOBODYS.contains(&name.to_lowercase().as_str()) => Speaker::Person(format!("*{name}*")),
+        name => Speaker::Person(name.into()),
     }
 }
 
@@ -480,6 +522,19 @@ mod tests {
             if body.contains("2026-11-30T") {
                 assert_eq!(message.at.unwrap().to_rfc3339(), "2026-11-30T07:38:05+00:00");
             }
+        }
+    }
+
+    #[test]
+    fn nobody_becomes_the_user_by_a_name() {
+        for (name, expected) in [
+            ("user", "*user*"),
+            ("Assistant", "*Assistant*"),
+            ("用户", "*用户*"),
+            ("Anna (work): “x”", "Anna work x"),
+            ("User1", "User1"),
+        ] {
+            assert_eq!(person(name), Speaker::Person(expected.to_owned()), "{name}");
         }
     }
 

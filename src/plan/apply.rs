@@ -172,7 +172,7 @@ pub async fn apply_until(
         applying.take(step).await?;
     }
     let mut applied = applying.applied;
-    let counts = |row: &&Memory| plan.only_agent.as_ref().is_none_or(|agent| *agent == row.partition.agent);
+    let counts = |row: &&Memory| plan.touches(&row.partition.agent);
     applied.live = store.rows(&config.agent).await?.memories.iter().filter(counts).count();
     Ok(applied)
 }

@@ -18,7 +18,7 @@ use crate::rem::Reconciliation;
 use crate::rem::conflict::{Claim, Relation};
 use crate::rem::resolution::Resolution;
 use crate::remembered::Remembered;
-use crate::report::{Created, DreamReport, Joined, Kept, RemCounts, Status, Strengthened};
+use crate::report::{AgentRead, Created, DreamReport, Joined, Kept, RemCounts, Status, Strengthened};
 use crate::state::audit::{Subject, input_digest};
 use crate::state::journal::{Fate, Journal};
 use crate::store::{Inherit, Leaving, NewRow};
@@ -433,7 +433,8 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         run: night.run.as_str().to_owned(),
         started: night.now,
         mode: night.mode.as_str().to_owned(),
-        episodes: material.episodes.iter().cloned().collect(),
+        episodes: material.episodes.iter().map(|(_, name)| name.clone()).collect(),
+        agents: read_of_agents(found),
         chunks: material.chunks.len(),
         held_back_before: material.held_back_before,
         clusters: compressed.clusters,
@@ -464,9 +465,24 @@ fn empty_plan(night: &Night<'_>, found: &Found<'_>) -> DreamPlan {
         ),
         first_seen,
         only_agent: night.config.only_agent.clone(),
+        agents: night.config.agents.iter().map(|agent| agent.id.clone()).collect(),
         report,
         ..DreamPlan::default()
     }
+}
+
+fn read_of_agents(found: &Found<'_>) -> BTreeMap<String, AgentRead> {
+    let mut agents: BTreeMap<String, AgentRead> = BTreeMap::new();
+    for row in found.known.rows.values() {
+        agents.entry(row.partition.agent.clone()).or_default().memories += 1;
+    }
+    for (agent, _) in &found.material.episodes {
+        agents.entry(agent.clone()).or_default().episodes += 1;
+    }
+    for chunk in &found.material.chunks {
+        agents.entry(chunk.agent.clone()).or_default().chunks += 1;
+    }
+    agents
 }
 
 /// Says how the night ends once everything is in its plan: carrying out what a person decided is no quiet night.

@@ -292,6 +292,9 @@ pub struct DreamPlan {
     /// The only agent this run touches, if it was told one.
     #[serde(default)]
     pub only_agent: Option<String>,
+    /// The agents that `DREAMER_AGENTS` names; empty when it touches every agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
     /// Episodes that move.
     pub moves: Vec<EpisodeMove>,
     /// What is left of memories that were forgotten on purpose.
@@ -317,6 +320,12 @@ pub struct DreamPlan {
 }
 
 impl DreamPlan {
+    /// Whether the run touches that agent.
+    pub fn touches(&self, agent: &str) -> bool {
+        let named = self.agents.is_empty() || self.agents.iter().any(|known| known == agent);
+        named && self.only_agent.as_ref().is_none_or(|only| only == agent)
+    }
+
     /// Whether it changes any memory.
     pub fn changes_memories(&self) -> bool {
         !(self.leaving.is_empty()

@@ -35,11 +35,11 @@ pub struct Recalls {
 }
 
 /// Whether an agent's memories may fade at all.
-pub(crate) fn fading_allowed(config: &Config, days: &AgentDays) -> bool {
+pub(crate) fn fading_allowed(config: &Config, agent: &str, days: &AgentDays) -> bool {
     match config.fade {
         Fade::On => true,
         Fade::Off => false,
-        Fade::Auto => !config.has_gateway() || days.recalls_readable.len() >= READABLE_DAYS,
+        Fade::Auto => !config.has_gateway_of(agent) || days.recalls_readable.len() >= READABLE_DAYS,
     }
 }
 
@@ -94,7 +94,7 @@ impl<'a> Traces<'a> {
         if readable {
             days.recalls_readable.extend(new.difference(&before.active));
         }
-        let allowed = fading_allowed(self.night.config, &days);
+        let allowed = fading_allowed(self.night.config, agent, &days);
         days.fading_since = allowed.then(|| before.fading_since.unwrap_or(today));
         if days != before {
             let change = LedgerChange {

@@ -1,6 +1,8 @@
 //! What the next night would cost at most, from the code that makes its calls: the batches of the distiller with every
 //! chunk a cluster of its own, one call of the judge a new claim, and what the embedder would be given. Pure.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::config::{Config, EmbeddingProvider, LlmProvider};
@@ -51,9 +53,14 @@ impl Cost {
     /// The cost of these chunks, and of `rows` memories that are compared.
     pub(super) fn of(config: &Config, evidence: &[&Chunk], known: &Remembered, rows: usize) -> Self {
         let mut cost = Self::default();
-        let most_new = config.max_new_memories.min(evidence.len() * MEMORIES_A_CLUSTER);
+        let mut agents: BTreeMap<&str, Vec<&Chunk>> = BTreeMap::new();
+        for chunk in evidence {
+            agents.entry(&chunk.agent).or_default().push(chunk);
+        }
+        let new = |chunks: &Vec<&Chunk>| config.max_new_memories.min(chunks.len() * MEMORIES_A_CLUSTER);
+        let most_new: usize = agents.values().map(new).sum();
         let claims = rows + most_new;
-        let waves = waves(config, evidence);
+        let waves: Vec<Vec<Cluster>> = agents.values().flat_map(|chunks| waves(config, chunks)).collect();
         if config.llm_provider != LlmProvider::Extractive {
             let privacy = Privacy::new(config.mask_pii, config.prompts_leave());
             let distilling = waves.iter().map(|wave| distilling(wave, most_a_cluster(config), &privacy));
@@ -73,8 +80,9 @@ impl Cost {
             // The probe, the chunks, the drafts of every wave, the merged texts.
             let requests = |texts: &[&str]| configured::embedding_requests(config, texts) as u64;
             let something = !words.is_empty() || !probe.is_empty();
+            let apart = agents.len().saturating_sub(1) as u64;
             cost.embedding_calls =
-                u64::from(something) + requests(&words) + waves.len() as u64 + u64::from(claims > 1);
+                u64::from(something) + requests(&words) + apart + waves.len() as u64 + u64::from(claims > 1);
             if something && !is_calibrated(config) {
                 let pairs = calibration::texts();
                 cost.embedding_calls += requests(&pairs);

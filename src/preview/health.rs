@@ -179,7 +179,7 @@ fn fading(config: &Config, known: &Remembered, ledger: &Ledger, today: NaiveDate
     let mut fading = Fading::default();
     for agent in known.agents() {
         let days = ledger.of(&agent);
-        if !fading_allowed(config, &days) {
+        if !fading_allowed(config, &agent, &days) {
             fading.not_in_force.push(agent);
             continue;
         }

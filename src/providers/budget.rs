@@ -2,8 +2,8 @@
 //! One [`Budget`] is shared by every provider of a run, so that a broken server cannot cost a night twice.
 //! What counts as worth a retry is `http.rs`'s business.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -106,10 +106,20 @@ impl Drop for Permit<'_> {
     }
 }
 
+/// Up to where the run may spend for now: all of its limits, or the share of whoever's turn it is.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    max_calls: u32,
+    max_tokens: Option<u64>,
+    deadline: Instant,
+    left_for_embedding: u64,
+}
+
 /// The one budget of a run.
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
+    turn: Mutex<Turn>,
     patience: Patience,
     /// The one place where concurrency is bounded: every request to any model holds a permit.
     places: Semaphore,
@@ -131,6 +141,12 @@ impl Budget {
     pub fn with_patience(limits: Limits, patience: Patience) -> Arc<Self> {
         Arc::new(Self {
             limits,
+            turn: Mutex::new(Turn {
+                max_calls: limits.max_calls,
+                max_tokens: limits.max_tokens,
+                deadline: limits.deadline,
+                left_for_embedding: limits.max_tokens.unwrap_or(0) / 20,
+            }),
             patience,
             places: Semaphore::new(limits.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             calls: AtomicU32::new(0),
@@ -151,6 +167,33 @@ impl Budget {
         self.limits.concurrency.max(1)
     }
 
+    /// Begins the turn of the first of `waiting` parties that share what is left: requests, tokens and minutes. What it
+    /// leaves goes to the next. Call it while no request is on its way.
+    pub fn share(&self, waiting: usize) {
+        let parties = waiting.max(1) as u64;
+        let now = Instant::now();
+        let calls = u64::from(self.calls.load(Ordering::Relaxed));
+        let calls_left = u64::from(self.limits.max_calls).saturating_sub(calls).div_ceil(parties);
+        let tokens = self.tokens();
+        let tokens_left = self.limits.max_tokens.map(|most| most.saturating_sub(tokens) / parties);
+        let time = self.limits.deadline.saturating_duration_since(now) / parties as u32;
+        *self.turn() = Turn {
+            max_calls: (calls + calls_left) as u32,
+            max_tokens: tokens_left.map(|left| tokens + left),
+            deadline: if parties == 1 { self.limits.deadline } else { now + time },
+            left_for_embedding: tokens_left.unwrap_or(0) / 20,
+        };
+    }
+
+    /// Tokens that may still be spent in this turn; none for no limit.
+    pub fn tokens_left(&self) -> Option<u64> {
+        self.turn().max_tokens.map(|most| most.saturating_sub(self.tokens()))
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What was spent so far.
     pub fn spent(&self) -> Spent {
         Spent {
@@ -162,11 +205,12 @@ impl Budget {
 
     /// The limit that keeps new requests from starting, if one is reached: stages ask before they prepare work.
     pub fn reached(&self) -> Option<Reached> {
-        if Instant::now() >= self.limits.deadline {
+        let turn = *self.turn();
+        if Instant::now() >= turn.deadline {
             Some(MAX_MINUTES)
-        } else if self.calls.load(Ordering::Relaxed) >= self.limits.max_calls {
+        } else if self.calls.load(Ordering::Relaxed) >= turn.max_calls {
             Some(MAX_CALLS)
-        } else if self.limits.max_tokens.is_some_and(|most| self.tokens() >= most) {
+        } else if turn.max_tokens.is_some_and(|most| self.tokens() >= most) {
             Some(MAX_TOKENS)
         } else {
             None
@@ -175,7 +219,7 @@ impl Budget {
 
     /// Tokens that a request for words leaves free: what it says is worth nothing until it is embedded.
     pub fn left_for_embedding(&self) -> u64 {
-        self.limits.max_tokens.unwrap_or(0) / 20
+        self.turn().left_for_embedding
     }
 
     /// Tokens spent so far, both ways.
@@ -191,15 +235,16 @@ impl Budget {
     pub async fn start(&self, estimate: u64) -> Result<Permit<'_>, Reached> {
         let permit = self.places.acquire().await.expect("the semaphore is never closed");
         // After the wait: it may have taken longer than the night has left.
-        if Instant::now() >= self.limits.deadline {
+        let turn = *self.turn();
+        if Instant::now() >= turn.deadline {
             return Err(MAX_MINUTES);
         }
         let on_the_way = self.set_aside.fetch_add(estimate, Ordering::Relaxed);
         let permit = Permit { _place: permit, set_aside: estimate, budget: self };
-        if self.limits.max_tokens.is_some_and(|most| self.tokens() + on_the_way + estimate > most) {
+        if turn.max_tokens.is_some_and(|most| self.tokens() + on_the_way + estimate > most) {
             return Err(MAX_TOKENS);
         }
-        take_one(&self.calls, self.limits.max_calls).then_some(permit).ok_or(MAX_CALLS)
+        take_one(&self.calls, turn.max_calls).then_some(permit).ok_or(MAX_CALLS)
     }
 
     /// Takes one retry from the run's pool; false when none is left.
@@ -212,7 +257,7 @@ impl Budget {
     /// # Errors
     /// At once, when the wait would end after the deadline.
     pub async fn pause(&self, wait: Duration) -> Result<(), Reached> {
-        if Instant::now() + wait >= self.limits.deadline {
+        if Instant::now() + wait >= self.turn().deadline {
             return Err(MAX_MINUTES);
         }
         tokio::time::sleep(wait).await;
@@ -293,6 +338,37 @@ mod tests {
         assert_eq!((budget.reached(), budget.spent().calls), (None, 2));
         budget.add_tokens(700, 0);
         assert_eq!(budget.reached(), Some(MAX_TOKENS));
+    }
+
+    #[tokio::test]
+    async fn parties_share_what_is_left_and_hand_on_what_they_do_not_need() {
+        let budget = Budget::new(limits(9).with_tokens(Some(900)));
+        budget.share(3);
+        assert_eq!(budget.tokens_left(), Some(300));
+        drop(budget.start(300).await.unwrap());
+        assert_eq!(budget.start(301).await.unwrap_err(), MAX_TOKENS);
+        budget.add_tokens(100, 0);
+        budget.share(2);
+        assert_eq!(budget.tokens_left(), Some(400), "the first left 200");
+        for _ in 0..4 {
+            drop(budget.start(0).await.unwrap());
+        }
+        assert_eq!(budget.start(0).await.unwrap_err(), MAX_CALLS, "four of the eight that were left");
+        budget.share(1);
+        assert_eq!((budget.reached(), budget.tokens_left()), (None, Some(800)));
+        for _ in 0..4 {
+            drop(budget.start(0).await.unwrap());
+        }
+        assert_eq!(budget.reached(), Some(MAX_CALLS));
+    }
+
+    #[test]
+    fn nobody_can_use_up_the_minutes_of_the_others() {
+        let budget = Budget::new(limits(9));
+        budget.share(2);
+        assert!(budget.turn().deadline <= Instant::now() + Duration::from_secs(30 * 60));
+        budget.share(1);
+        assert_eq!(budget.turn().deadline, budget.limits.deadline);
     }
 
     #[test]

@@ -63,8 +63,7 @@ impl Queues {
             retry: RetryQueue::read(&folder)?,
             ..Self::default()
         };
-        let is_ours = |item: &ReviewItem| config.only_agent.as_ref().is_none_or(|agent| *agent == item.agent);
-        queues.items.retain(|_, item| is_ours(item));
+        queues.items.retain(|_, item| config.touches(&item.agent));
         let ticks = ticks::read(&config.dream_log_dir(), today, &mut queues.told)?;
         queues.orders = queues.commanded();
         queues.take_in(ticks);

@@ -28,7 +28,7 @@ use crate::remembered::Remembered;
 use crate::state::journal::JudgedPair;
 use crate::store::Query;
 
-/// Rows taken up a night besides the drafts.
+/// Rows of an agent taken up a night besides the drafts.
 pub const ROWS_A_NIGHT: usize = 200;
 /// Thirty days in milliseconds: the span of the monthly loss budget.
 const THIRTY_DAYS: i64 = 30 * 24 * 60 * 60 * 1000;
@@ -114,6 +114,7 @@ pub async fn reconcile(
     let new: Vec<usize> = new.into_iter().filter(|index| vectors.contains_key(index)).collect();
     let found = find_candidates(night, &new, &vectors, compressed, &places, &rem).await?;
     let open = settle_plain_duplicates(night, &new, &found, judged, &may_leave, &mut rem);
+    let open = in_turns(open, &rem.claims);
     judge::judge(night, &open, &may_leave, &mut rem).await;
     embed_merged(night, &mut rem).await;
     keep_forgotten_apart(night, &mut rem);
@@ -221,8 +222,8 @@ pub fn unreconciled(known: &Remembered) -> Vec<&Memory> {
     rows
 }
 
-/// A row whose text an archived, superseded memory had goes the way that one went, unless the user said it tonight, or
-/// somebody took that back.
+/// A row whose text an archived, superseded memory had goes the way that one went, unless the user said it after what is
+/// remembered now, or somebody took that back.
 fn settle_recaptured(
     open: &[&Memory],
     compressed: &Compressed,
@@ -237,20 +238,26 @@ fn settle_recaptured(
             gone.insert((text_digest(&archived.memory.text), &archived.memory.partition), id);
         }
     }
-    let said_again = |text: &str| {
-        let text = language::normalise(text);
-        compressed.drafts.iter().flat_map(|new| &new.draft.chunks).any(|chunk| {
-            chunk.speaker == crate::episode::Speaker::User && language::normalise(&chunk.text).contains(&text)
-        })
+    // What the user says anew counts, whatever became of it tonight; an old message that was read again does not.
+    let said_again = |row: &Memory, successor: &str| {
+        let (text, since) = (language::normalise(&row.text), known.said_at(successor));
+        compressed
+            .said
+            .iter()
+            .any(|said| said.agent == row.partition.agent && said.at > since && said.words.contains(&text))
+    };
+    // One that was seen before, and had to wait, is no less captured again; one that somebody brought back is not.
+    let captured = |row: &&&Memory| {
+        reconciled(row, known) == Reconciled::Waiting && !known.archived.contains_key(&row.id)
     };
     let mut leaving: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in open.iter().filter(|row| !known.traces.contains_key(&row.id)) {
+    for row in open.iter().filter(captured) {
         let Some(old) = gone.get(&(text_digest(&row.text), &row.partition)) else { continue };
         let Some(successor) = known.live_successor(old) else { continue };
         let left = leaving.entry(&row.partition.agent).or_default();
         let room = *left < may_leave.get(&row.partition.agent).copied().unwrap_or(0);
         let apart = known.rows.get(successor).is_some_and(|other| are_apart(&row.text, &other.text, judged));
-        if successor != row.id && room && !apart && !said_again(&row.text) {
+        if successor != row.id && room && !apart && !said_again(row, successor) {
             *left += 1;
             rem.recaptured.push(Recaptured { id: row.id.clone(), successor: successor.to_owned() });
         }
@@ -318,7 +325,7 @@ fn settle_by_rule(
     rem.resolutions.take_in(&Neighbourhood { new, candidates }, vec![verdict], &rem.claims, may_leave);
 }
 
-/// Tonight's new claims: the drafts, then at most 200 rows, newest first. The others wait.
+/// Tonight's new claims: the drafts, then at most 200 rows of each agent, newest first. The others wait.
 fn take_up(
     open: &[&Memory],
     compressed: &Compressed,
@@ -326,12 +333,16 @@ fn take_up(
     rem: &mut Reconciliation,
 ) -> Vec<usize> {
     let mut new: Vec<usize> = (0..compressed.drafts.len()).collect();
+    let mut taken_up: BTreeMap<&str, usize> = BTreeMap::new();
     let gone: HashSet<String> = rem.recaptured.iter().map(|r| r.id.clone()).collect();
     for row in open.iter().filter(|row| !gone.contains(&row.id)) {
         let index = places[&row.id];
+        let taken_up = taken_up.entry(&row.partition.agent).or_default();
         if rem.resolutions.is_taken(index) {
+            *taken_up += 1;
             rem.taken_up.insert(row.id.clone());
-        } else if rem.taken_up.len() < ROWS_A_NIGHT {
+        } else if *taken_up < ROWS_A_NIGHT {
+            *taken_up += 1;
             rem.taken_up.insert(row.id.clone());
             new.push(index);
         } else {
@@ -469,6 +480,21 @@ fn settle_plain_duplicates(
     }
     left.retain(|neighbourhood| !neighbourhood.candidates.is_empty());
     left
+}
+
+/// The questions of all agents in turns: when the budget runs out, it has not gone to one of them alone.
+fn in_turns(open: Vec<Neighbourhood>, claims: &[Claim]) -> Vec<Neighbourhood> {
+    let mut asked: BTreeMap<String, usize> = BTreeMap::new();
+    let mut turns: Vec<(usize, Neighbourhood)> = open
+        .into_iter()
+        .map(|neighbourhood| {
+            let turn = asked.entry(claims[neighbourhood.new].partition.agent.clone()).or_default();
+            *turn += 1;
+            (*turn, neighbourhood)
+        })
+        .collect();
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, neighbourhood)| neighbourhood).collect()
 }
 
 /// A merge whose text says what was forgotten on purpose does not happen: both stay as they are.

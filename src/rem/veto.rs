@@ -4,7 +4,7 @@ use crate::detail::{self, Difference, Said, Voice};
 use crate::episode::Speaker;
 use crate::language;
 use crate::nrem::draft::steers_the_agent;
-use crate::nrem::quote::{Quote, words_of};
+use crate::nrem::quote::{Quote, of_different_people, speaks_of_self, words_of};
 use crate::nrem::steer;
 use crate::privacy;
 use crate::rem::blacklist::Blacklist;
@@ -25,6 +25,7 @@ pub fn veto(verdict: &Verdict, new: &Claim, old: &Claim, blacklist: &Blacklist) 
     pin_rule(verdict, new, old)
         .or_else(|| blacklist_rule(new, old, blacklist))
         .or_else(|| name_rule(new, old))
+        .or_else(|| speaker_rule(verdict, new, old))
         .or(rule)
         .map(Veto)
 }
@@ -39,6 +40,22 @@ fn blacklist_rule(new: &Claim, old: &Claim, blacklist: &Blacklist) -> Option<Str
 fn pin_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
     let is_said_again = verdict.relation == Relation::Duplicate && (new.is_draft || old.is_draft);
     (!is_said_again && (new.pinned || old.pinned)).then(|| "one of them is pinned".into())
+}
+
+/// What people say of themselves is theirs, and what only the assistant says changes nothing that somebody else said.
+fn speaker_rule(verdict: &Verdict, new: &Claim, old: &Claim) -> Option<String> {
+    let of_self = speaks_of_self(&words_of(&new.text)) || speaks_of_self(&words_of(&old.text));
+    if of_different_people(&new.text, &old.text) && (of_self || verdict.relation == Relation::Duplicate) {
+        return Some("different people said it".into());
+    }
+    let by_assistant = |claim: &Claim| match Quote::read(&claim.text) {
+        Some(quote) => quote.speaker == Speaker::Assistant,
+        None => detail::is_the_assistants(&claim.text),
+    };
+    let (newer, older) = if new.said_at >= old.said_at { (new, old) } else { (old, new) };
+    let changes = verdict.relation == Relation::StateChange && by_assistant(newer) && !by_assistant(older);
+    let equates = verdict.relation == Relation::Duplicate && by_assistant(newer) != by_assistant(older);
+    (changes || equates).then(|| "one of them is only what the assistant said".into())
 }
 
 fn duplicate_rule(new: &Claim, old: &Claim) -> Option<String> {
@@ -190,6 +207,50 @@ mod tests {
             old_subject: subjects.1.into(),
             texts: if text.is_empty() { vec![] } else { vec![text.into()] },
             prompt: None,
+        }
+    }
+
+    #[test]
+    fn people_keep_what_they_say_of_themselves_and_the_assistant_changes_nothing() {
+        use Relation::{Duplicate, StateChange};
+        let quote = |who: &str, words: &str| format!("{who} (2026-03-10): “{words}”");
+        let birthday = ("My birthday", "My birthday");
+        let cases = [
+            (
+                StateChange,
+                quote("Ben", "My birthday is in June now."),
+                quote("Anna", "My birthday is in May."),
+                birthday,
+            ),
+            (
+                Duplicate,
+                quote("Ben", "My birthday is in May."),
+                quote("Anna", "My birthday is in May."),
+                birthday,
+            ),
+            (
+                Duplicate,
+                quote("User", "My birthday is in May."),
+                quote("Anna", "My birthday is in May."),
+                birthday,
+            ),
+            (
+                StateChange,
+                "The assistant said that the dentist's appointment moved to Wednesday.".to_owned(),
+                "The dentist's appointment is on Thursday.".to_owned(),
+                ("the dentist's appointment", "The dentist's appointment"),
+            ),
+        ];
+        for (relation, new, old, subjects) in cases {
+            let merged = format!("{old} {new}");
+            let verdict = verdict(relation, subjects, if relation == Duplicate { "" } else { &merged });
+            let veto = veto(&verdict, &claim("new", &new, "2026-03-11"), &claim("old", &old, "2026-03-10"))
+                .map(|veto| veto.0);
+            let told = veto.as_deref().unwrap_or_default();
+            assert!(
+                told.contains("different people") || told.contains("assistant"),
+                "{new} | {old}: {veto:?}"
+            );
         }
     }
 

@@ -30,6 +30,7 @@ where
         line!(log, "## The night\n");
     }
     opening(&mut log, report);
+    super::agents::agents(&mut log, report);
     carried_out(&mut log, report);
     created(&mut log, &report.created);
     strengthened(&mut log, &report.strengthened);

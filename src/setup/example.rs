@@ -1,7 +1,7 @@
 //! The example: invented episodes of yesterday and today for a home of their own. They must not become memories of a real agent.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -26,7 +26,7 @@ pub(super) async fn refuse_real_home(config: &Config, table: Option<&Store>) -> 
     }
     let Some(table) = table else { return Ok(()) };
     let is_empty = table.rows(&config.agent).await?.memories.is_empty();
-    if !is_empty && example_in(&[&config.episodes_dir, &config.archive_dir()]).is_none() {
+    if !is_empty && example_in(config).is_none() {
         return refuse("it holds memories already");
     }
     Ok(())
@@ -34,14 +34,15 @@ pub(super) async fn refuse_real_home(config: &Config, table: Option<&Store>) -> 
 
 /// Writes the example episodes, dated yesterday and today, unless some are here already.
 pub(super) fn make_examples(config: &Config, now: DateTime<Utc>, report: &mut Report) -> Result<(), Error> {
-    if let Some(path) = example_in(&[&config.episodes_dir, &config.archive_dir()]) {
+    if let Some(path) = example_in(config) {
         report.found(&path, ", the example; it is not added again");
         return Ok(());
     }
+    let folder = config.folders().into_iter().next().map_or_else(|| config.episodes_dir.clone(), |f| f.path);
     for (index, (days_ago, name, text)) in EXAMPLES.iter().enumerate() {
         let then = now - TimeDelta::days(*days_ago);
         let date = then.with_timezone(&config.timezone).format("%Y-%m-%d");
-        let path = config.episodes_dir.join(format!("{date}-{name}"));
+        let path = folder.join(format!("{date}-{name}"));
         // One after the other, the last one just now.
         let ended = then - TimeDelta::minutes(30 * (EXAMPLES.len() - index) as i64);
         let text = text
@@ -56,11 +57,13 @@ pub(super) fn make_examples(config: &Config, now: DateTime<Utc>, report: &mut Re
     Ok(())
 }
 
-/// The first example episode in these folders.
-fn example_in(folders: &[&Path]) -> Option<PathBuf> {
-    let mut found: Vec<PathBuf> = folders
-        .iter()
-        .filter_map(|folder| fs::read_dir(folder).ok())
+/// The first example episode in the folders of this home.
+fn example_in(config: &Config) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = config
+        .folders()
+        .into_iter()
+        .chain(config.archives())
+        .filter_map(|folder| fs::read_dir(folder.path).ok())
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {

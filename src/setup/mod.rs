@@ -195,10 +195,11 @@ fn make_folders(config: &Config, report: &mut Report) -> Result<(), Error> {
     } else {
         report.lines.push(format!("created  its folders {}", missing.join(", ")));
     }
-    if !config.episodes_dir.is_dir() {
+    for folder in config.folders().into_iter().filter(|folder| !folder.path.is_dir()) {
+        let variable = if folder.of.is_empty() { "DREAMER_EPISODES_DIR" } else { "DREAMER_AGENTS" };
         report.warnings.push(format!(
-            "the episodes folder {} does not exist (yet); is DREAMER_EPISODES_DIR right?",
-            config.episodes_dir.display()
+            "the episodes folder {} does not exist (yet); is {variable} right?",
+            folder.path.display()
         ));
     }
     Ok(())

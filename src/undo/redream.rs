@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::config::Config;
-use crate::episode::{self, Reading};
+use crate::config::{Config, Folder};
+use crate::episode::{self, Episode};
 use crate::error::Error;
 use crate::nrem::chunk::chunk;
 use crate::state::journal::{ChunkRecord, Fate, Journal};
@@ -39,6 +39,25 @@ pub enum RedreamError {
         archive: PathBuf,
         /// The episodes folder.
         episodes: PathBuf,
+    },
+    /// Several agents have one of that name.
+    #[error("take up the episode {file}: there are several of that name; give the path of one: {places}")]
+    Several {
+        /// What was given.
+        file: String,
+        /// Where they lie.
+        places: String,
+    },
+    /// It is in the archive of an agent whose episodes are not read.
+    #[error(
+        "take up the episode {path}: it is of `{agent}`, whose episodes this home does not read; name the agent in \
+         DREAMER_AGENTS"
+    )]
+    NotRead {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        agent: String,
     },
     /// It is none by its name.
     #[error(
@@ -78,11 +97,21 @@ pub async fn redream(config: &Config, file: &str) -> Result<TakenUp, Error> {
     if episode::date_in(&own).is_none() {
         return Err(RedreamError::NotAnEpisode { path: found }.into());
     }
-    let is_archived = inside(&found, &config.archive_dir());
-    let path = if is_archived { come_back(config, &own, &bytes)? } else { found };
+    let there = config.folder_of(&found).ok_or_else(|| outside(config, found.clone()))?;
+    let is_archived = config.archives().iter().any(|archive| archive.path == there.path);
+    let episode = read(config, &there, &own, &bytes).await?;
+    let path = match is_archived {
+        true => {
+            let folder = home_of(config, &there, &episode)
+                .ok_or(RedreamError::NotRead { path: found, agent: episode.agent.clone() })?;
+            come_back(&folder, &own, &bytes)?
+        }
+        false => found,
+    };
 
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let digests = digests(config, &name, &bytes).await?;
+    let digests: BTreeSet<String> =
+        chunk(&episode, config.timezone).into_iter().map(|chunk| chunk.digest).collect();
     let journal = Journal::read(&config.state_dir())?;
     let fates: Vec<Fate> = digests.iter().filter_map(|d| journal.get(d)).map(|record| record.fate).collect();
     let open = |digest: &String| ChunkRecord {
@@ -103,25 +132,47 @@ pub async fn redream(config: &Config, file: &str) -> Result<TakenUp, Error> {
     })
 }
 
-/// The file, in one of the two folders: a link that leads out of them is none of ours.
+/// The file, in a folder of episodes or an archive: a link that leads out of them is none of ours.
 fn find(config: &Config, file: &str) -> Result<PathBuf, RedreamError> {
-    let (archive, episodes) = (config.archive_dir(), config.episodes_dir.clone());
     let is_name = Path::new(file).file_name().is_some_and(|name| name == file);
-    let places = [archive.join(file), episodes.join(file), PathBuf::from(file)];
-    let places = if is_name { &places[..] } else { &places[2..] };
-    let Some(path) = places.iter().find(|place| place.is_file()).and_then(|p| p.canonicalize().ok()) else {
+    let mut places: Vec<PathBuf> = Vec::new();
+    if is_name {
+        // What lies in a folder and in its own archive is one agent's: the archived one is meant.
+        let mut seen = BTreeSet::new();
+        let all = config.archives().into_iter().chain(config.folders());
+        let there =
+            all.filter(|folder| folder.path.join(file).is_file() && seen.insert(folder.archive.clone()));
+        places.extend(there.map(|folder| folder.path.join(file)));
+    }
+    if places.is_empty() && Path::new(file).is_file() {
+        places.push(PathBuf::from(file));
+    }
+    if places.len() > 1 {
+        let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+        return Err(RedreamError::Several { file: file.to_owned(), places: places.join(", ") });
+    }
+    let Some(path) = places.first().and_then(|place| place.canonicalize().ok()) else {
+        let (archive, episodes) = (config.archive_dir(), config.episodes_dir.clone());
         return Err(RedreamError::NotFound { file: file.to_owned(), archive, episodes });
     };
-    if inside(&path, &archive) || inside(&path, &episodes) {
-        Ok(path)
-    } else {
-        Err(RedreamError::Outside { path, archive, episodes })
+    match config.folder_of(&path) {
+        Some(_) => Ok(path),
+        None => Err(outside(config, path)),
     }
 }
 
-/// Whether the file lies in that very folder.
-fn inside(file: &Path, folder: &Path) -> bool {
-    folder.canonicalize().is_ok_and(|folder| file.parent().is_some_and(|parent| parent == folder))
+fn outside(config: &Config, path: PathBuf) -> RedreamError {
+    RedreamError::Outside { path, archive: config.archive_dir(), episodes: config.episodes_dir.clone() }
+}
+
+/// The folder an archived episode came from; where it is not read any more, the one of its agent.
+fn home_of(config: &Config, archive: &Folder, episode: &Episode) -> Option<PathBuf> {
+    let folders = config.folders();
+    let own = |folder: &&Folder| folder.of.contains(&episode.agent);
+    let all = |folder: &&Folder| folder.of.is_empty() && config.is_ours(&episode.agent);
+    let came_from = folders.iter().find(|folder| folder.archive == archive.path);
+    let home = came_from.or_else(|| folders.iter().find(own)).or_else(|| folders.iter().find(all));
+    home.map(|folder| folder.path.clone())
 }
 
 /// The name, or where it is no episode's the one before the archive gave it a number, since it held another file of that
@@ -136,8 +187,8 @@ fn own_name(name: &str) -> String {
     }
 }
 
-/// Copies an archived episode to the episodes folder; a file there is never overwritten. Returns where it is.
-fn come_back(config: &Config, name: &str, bytes: &[u8]) -> Result<PathBuf, StateError> {
+/// Copies an archived episode to a folder of episodes; a file there is never overwritten. Returns where it is.
+fn come_back(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, StateError> {
     let stem = name.strip_suffix(".md").unwrap_or(name);
     for number in 1.. {
         let name = match number {
@@ -145,7 +196,7 @@ fn come_back(config: &Config, name: &str, bytes: &[u8]) -> Result<PathBuf, State
             2 => format!("{stem}-again.md"),
             n => format!("{stem}-again-{}.md", n - 1),
         };
-        let path = config.episodes_dir.join(name);
+        let path = folder.join(name);
         match read_if_there(&path)? {
             Some(there) if there == bytes => return Ok(path),
             Some(_) => {}
@@ -158,18 +209,16 @@ fn come_back(config: &Config, name: &str, bytes: &[u8]) -> Result<PathBuf, State
     unreachable!("there is always a free number")
 }
 
-/// Digests of the episode's chunks, as a night sees them.
-async fn digests(config: &Config, name: &str, bytes: &[u8]) -> Result<BTreeSet<String>, Error> {
-    let reading =
-        Reading { owner: config.owner.clone(), agent: config.agent.clone(), timezone: config.timezone };
-    let mut episode = episode::parse(name, bytes, &reading);
+/// The episode as a night reads it.
+async fn read(config: &Config, folder: &Folder, name: &str, bytes: &[u8]) -> Result<Episode, Error> {
+    let mut episode = episode::parse(name, bytes, &config.reading(folder));
     // A table without agents is one agent's, whatever session an episode is from.
     match Store::open(&config.lancedb_uri).await {
         Ok(store) if !store.has_agent() => episode.agent.clone_from(&config.agent),
         Ok(_) | Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(chunk(&episode, config.timezone).into_iter().map(|chunk| chunk.digest).collect())
+    Ok(episode)
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use chrono::{DateTime, Utc};
 
 use super::{Kept, Place};
-use crate::config::Config;
-use crate::episode::{Reading, date_in, parse};
+use crate::config::{Config, Folder};
+use crate::episode::{date_in, parse};
 use crate::memory::{RawMemory, Source};
 use crate::nrem::chunk::chunk;
 use crate::privacy::Privacy;
@@ -94,11 +94,9 @@ impl<'a> Excerpts<'a> {
             return chunks;
         }
         let config = self.config;
-        let reading =
-            Reading { owner: config.owner.clone(), agent: config.agent.clone(), timezone: config.timezone };
-        for file in files(episode, &config.episodes_dir, &config.archive_dir()) {
+        for (file, folder) in files(episode, config) {
             let Ok(bytes) = fs::read(&file) else { continue };
-            let mut read = parse(episode, &bytes, &reading);
+            let mut read = parse(episode, &bytes, &config.reading(&folder));
             if !self.has_agent {
                 read.agent.clone_from(&config.agent);
             }
@@ -111,12 +109,20 @@ impl<'a> Excerpts<'a> {
     }
 }
 
-/// Where an episode may lie: in the folder, or in the archive, there perhaps with a number because its name was taken.
-fn files(episode: &str, folder: &Path, archive: &Path) -> Vec<PathBuf> {
+/// Where an episode may lie: in a folder of episodes, or in an archive, there perhaps with a number because its name was
+/// taken. Agents may have episodes of one name; the digest of a chunk tells whose it is.
+fn files(episode: &str, config: &Config) -> Vec<(PathBuf, Folder)> {
     let stem = episode.strip_suffix(".md").unwrap_or(episode);
-    let numbered = (2..).map(|n| archive.join(format!("{stem}.{n}.md"))).take_while(|path| path.exists());
-    let plain = [folder.join(episode), archive.join(episode)].into_iter().filter(|path| path.exists());
-    plain.chain(numbered).collect()
+    let mut files: Vec<(PathBuf, Folder)> =
+        config.folders().into_iter().map(|folder| (folder.path.join(episode), folder)).collect();
+    for archive in config.archives() {
+        let numbered =
+            (2..).map(|n| archive.path.join(format!("{stem}.{n}.md"))).take_while(|path| path.exists());
+        let all = std::iter::once(archive.path.join(episode)).chain(numbered);
+        files.extend(all.map(|path| (path, archive.clone())));
+    }
+    files.retain(|(path, _)| path.exists());
+    files
 }
 
 /// A place of which only the audit knows: `episode:first-last`.

@@ -11,6 +11,7 @@ mod limits;
 mod memorybank;
 mod models;
 mod one_agent;
+mod people;
 mod preview;
 mod relations;
 mod retry;
@@ -19,6 +20,7 @@ mod revival;
 mod ticks;
 mod tokens;
 mod vetoes;
+mod workspaces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -125,6 +125,11 @@ fn misread_as(claim: &str, said: &[Said], merged: bool) -> Vec<String> {
     found
 }
 
+/// Whether a text says of itself that it is the assistant's: "the assistant recommended …".
+pub fn is_the_assistants(text: &str) -> bool {
+    mark::is_the_assistants(&normalise(text))
+}
+
 /// How many words of content of the claim stand in a text.
 pub fn shared(claim: &str, text: &str) -> usize {
     let german = language::is_german(claim);
@@ -303,7 +308,7 @@ impl<'a> Sources<'a> {
 
     /// What only the assistant said and nobody took over.
     fn advised(&self, claimed: &Claimed<'_>, found: &[&String]) -> Option<String> {
-        let denied = mark::says_no(claimed.sentence);
+        let denied = mark::says_no(claimed.sentence) || self.corrects(claimed, found);
         let open = |atom: &Atom| match self.said[atom.source].voice {
             Voice::Assistant(answer) => answer == Answer::Other || answer == Answer::No && !denied,
             _ => false,
@@ -314,6 +319,19 @@ impl<'a> Sources<'a> {
         (only_heard && !mark::is_the_assistants(claimed.sentence)).then(|| {
             "only the assistant says so; word it \"the assistant recommended …\" or leave it out".into()
         })
+    }
+
+    /// Whether the claim says what somebody put in the place of the assistant's words: "no, it is on Thursday". What it
+    /// is about may then be the assistant's word, but no value of the same kind.
+    fn corrects(&self, claimed: &Claimed<'_>, found: &[&String]) -> bool {
+        let by_assistant = |atom: &Atom| matches!(self.said[atom.source].voice, Voice::Assistant(_));
+        let own = self.only(found, |atom| !by_assistant(atom));
+        let denied =
+            self.only(found, |atom| matches!(self.said[atom.source].voice, Voice::Assistant(Answer::No)));
+        // A number or a day that only the denied words hold was not taken over.
+        let keeps = denied.iter().any(|feature| is_value(feature))
+            || own.iter().all(|feature| !is_value(feature)) && { own.len() < denied.len().min(2) };
+        !own.is_empty() && !keeps && !mark::is_the_assistants(claimed.sentence)
     }
 
     /// What is said of somebody else, given to the user.
@@ -373,6 +391,47 @@ impl<'a> Sources<'a> {
         (known && !pronoun && claimed.weighs(&own, &others))
             .then(|| format!("the chunks say it of the speaker, not of {name}"))
     }
+}
+
+/// Whether a word of content is a value that something may have: a number, a day of the week, a month.
+fn is_value(feature: &str) -> bool {
+    const STEMS: [&str; 31] = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "montag",
+        "dienstag",
+        "mittwoch",
+        "donnerstag",
+        "freitag",
+        "samstag",
+        "sonntag",
+        "januar",
+        "februar",
+        "april",
+        "june",
+        "juni",
+        "july",
+        "juli",
+        "august",
+        "septemb",
+        "octob",
+        "oktob",
+        "novemb",
+        "decemb",
+        "dezemb",
+        "march",
+        "märz",
+        "noon",
+    ];
+    let day =
+        ["周", "星期", "月", "号", "日", "点", "時", "曜", "요일"].iter().any(|unit| feature.contains(unit));
+    let stem = |known: &str| feature.len() >= 4 && (feature.starts_with(known) || known.starts_with(feature));
+    day || feature.chars().any(|c| c.is_ascii_digit()) || STEMS.into_iter().any(stem)
 }
 
 /// Whether one of the people is named by another word of theirs ("smith" for "anna smith").

@@ -194,14 +194,12 @@ impl Building<'_> {
             joined.map(|(one, other)| JudgedPair::of(&claims[one].digest(), &claims[other].digest())),
         );
         let remembered: HashSet<String> = self.found.rem.claims.iter().map(Claim::digest).collect();
-        let only = self.night.config.only_agent.as_ref();
         let is_answered = |entry: &&Retry| match &entry.about {
             About::Chunk(digest) => settled(digest),
             About::Pair(first, second) => {
                 let pair = JudgedPair::of(first, second);
                 let is_gone = !remembered.contains(first) || !remembered.contains(second);
-                let ours =
-                    only.is_none_or(|agent| *agent == entry.agent) && !self.found.rem.claims.is_empty();
+                let ours = self.night.config.touches(&entry.agent) && !self.found.rem.claims.is_empty();
                 judged.contains(&pair) || (is_gone && ours)
             }
         };

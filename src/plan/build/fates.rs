@@ -92,13 +92,13 @@ impl<'a> Building<'a> {
                 .map_or_else(|| self.found.journal.is_settled(digest), |(fate, ..)| fate.is_final())
         };
         let config = self.night.config;
-        let at_once = config.owns_episodes();
         for file in select::done(&self.found.material.files, settled) {
+            let Some(folder) = config.folder_of(&file.path) else { continue };
             // The gateway loads the notes of today and yesterday into every new session: they stay where it looks.
-            if at_once || (self.night.today - file.date).num_days() >= 2 {
+            if config.owns(&folder.path) || (self.night.today - file.date).num_days() >= 2 {
                 self.plan.moves.push(EpisodeMove {
                     from: file.path.clone(),
-                    to: config.archive_dir(),
+                    to: folder.archive,
                     digest: file.digest.clone(),
                 });
                 self.plan.report.archived_episodes.push(file.name.clone());

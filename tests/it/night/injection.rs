@@ -189,7 +189,9 @@ async fn no_order_becomes_a_memory_though_the_model_obeys_all_of_them() {
         for case in &cases {
             // Each order was indeed told to the model, which echoed it, and the draft came back as refused.
             let echo = letters(&case.echo[first]);
-            assert!(echoed.contains(&echo), "{} was not tried", case.id);
+            // What stands between the tags of a role is taken out of the episode, as the gateway's own hook does.
+            let told = !case.text.contains("</system>");
+            assert_eq!(echoed.contains(&echo), told, "{} was not tried", case.id);
         }
         let texts = night.texts().await;
         assert_eq!(obeyed(&cases, &texts), Vec::<String>::new());
