@@ -7,8 +7,8 @@ use std::str::FromStr;
 use chrono_tz::Tz;
 
 use super::value::{
-    api_key, builtin_model, days_or_off, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii,
-    max_tokens, min_new, share, text, timezone, whole, window,
+    api_key, builtin_model, days_or_off, decay_rate, embedding_provider, episode_source, fade, list,
+    llm_provider, mask_pii, max_tokens, min_new, share, text, timezone, whole, window,
 };
 use super::{
     Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting, VARIABLES,
@@ -82,6 +82,8 @@ impl<'a> Reader<'a> {
         let of_model = thresholds_of(&model);
         Config {
             episodes_dir: self.folder("DREAMER_EPISODES_DIR", &home.join("episodes")),
+            episode_source: self.take("DREAMER_EPISODE_SOURCE", episode_source),
+            gateway_state_dir: self.gateway_state_dir(),
             lancedb_uri: self
                 .folder("DREAMER_LANCEDB_URI", &home.join("lancedb"))
                 .to_string_lossy()
@@ -123,6 +125,12 @@ impl<'a> Reader<'a> {
             only_agent: None,
             home,
         }
+    }
+
+    /// The gateway's variable, which is shown where its other ones are.
+    fn gateway_state_dir(&self) -> PathBuf {
+        let named = self.layers.get("OPENCLAW_STATE_DIR").map(|(value, _)| value);
+        expand(named.unwrap_or("~/.openclaw"), self.layers)
     }
 
     /// Pairs of names, or the file that holds them.

@@ -16,6 +16,7 @@ use crate::nrem::chunk::chunk;
 use crate::nrem::quote::words_of;
 use crate::plan::{Run, RunId};
 use crate::remembered::Remembered;
+use crate::state::recalls::RecallBook;
 use crate::state::{StateError, read_if_there, write_atomically};
 use crate::store::{Store, erase_before};
 
@@ -81,7 +82,9 @@ impl Erasing<'_> {
         let (config, target) = (self.config, &self.target);
         let exports = documents(&files(&config.memory_archive_dir(), "json")?, target)?;
         let queued = lines(&files(&config.queues_dir(), "jsonl")?, target)?;
-        let recalled = lines(&files(&config.recalls_dir(), "jsonl")?, target)?;
+        let mut recalls = files(&config.recalls_dir(), "jsonl")?;
+        recalls.extend(Some(RecallBook::path(&config.state_dir())).filter(|book| book.is_file()));
+        let recalled = lines(&recalls, target)?;
         let logged = logs(&files(&config.dream_log_dir(), "md")?, target)?;
         self.count("memory-archive", exports);
         self.count("queues", queued);

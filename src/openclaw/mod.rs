@@ -6,5 +6,7 @@ pub(crate) mod envelope;
 pub mod gateway;
 pub mod hook;
 pub(crate) mod noise;
+pub(crate) mod recall;
 pub mod session;
 pub(crate) mod stamp;
+pub(crate) mod transcript;
