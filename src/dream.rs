@@ -49,7 +49,7 @@ pub(crate) use finish::carry_out;
 pub(crate) use read::{read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
-pub(crate) use sources::{Sources, Where, day_in, episodes_named, read_sources};
+pub(crate) use sources::{Sources, Where, day_in, episodes_named, is_of_transcript, read_sources};
 pub(crate) use think::material_of;
 use think::{Reading, millis, think};
 

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::language::counted;
 use crate::openclaw::recall::Uses;
 use crate::openclaw::transcript;
-use crate::openclaw::transcript::episodes::{conversations, date_in, episodes, session_in};
-use crate::openclaw::transcript::{Standing, Transcripts, twins};
+use crate::openclaw::transcript::episodes::{Conversation, conversations, date_in, episodes, session_in};
+use crate::openclaw::transcript::{Transcripts, twins};
 use crate::remembered::Remembered;
 use crate::state::journal::Journal;
 use crate::store::Store;
@@ -68,20 +68,24 @@ pub(crate) fn read_sources(
     };
     let transcripts = transcripts(config, store, known);
     warnings.extend(transcripts.warnings.iter().cloned());
-    let mut said: Vec<Episode> = transcripts.list.iter().flat_map(|t| episodes(t, &reading)).collect();
+    let talks: Vec<Vec<Conversation>> =
+        transcripts.list.iter().map(|transcript| conversations(transcript, &reading)).collect();
+    let each = transcripts.list.iter().zip(&talks);
+    let mut said: Vec<Episode> =
+        each.flat_map(|(transcript, talks)| episodes(transcript, talks, &reading)).collect();
     if !store.has_agent() {
         said.iter_mut().for_each(|episode| episode.agent.clone_from(&config.agent));
     }
-    let mut uses = Uses::of_transcripts(&transcripts, &reading);
+    let mut uses = Uses::of_transcripts(&transcripts, &talks, config.timezone);
     if !store.has_agent() {
         uses = uses.under(&config.agent);
     }
-    uses.take_files(&files, &twins::spoken(&said), config.timezone);
+    uses.take_files(&files, &twins::spoken(&said, &files), config.timezone);
     let with_transcripts = config.episode_source.has_transcripts() && mode != Mode::RemOnly;
     if with_transcripts {
-        twins::recognise(&mut said, &files, &ends(&transcripts, &reading), journal, config.timezone);
+        twins::recognise(&mut said, &files, &ends(&transcripts, &talks), journal, config.timezone);
     }
-    let spoken = if with_transcripts { twins::spoken(&said) } else { HashMap::new() };
+    let spoken = if with_transcripts { twins::spoken(&said, &files) } else { HashMap::new() };
     twins::align(&mut files, &spoken, journal, config.timezone);
     let mut all = if with_transcripts { said } else { vec![] };
     if timed {
@@ -115,12 +119,12 @@ fn transcripts(config: &Config, store: &Store, known: &Remembered) -> Transcript
 }
 
 /// When the conversations of each session ended.
-fn ends(transcripts: &Transcripts, reading: &Reading) -> HashMap<String, Vec<DateTime<Utc>>> {
+fn ends(transcripts: &Transcripts, talks: &[Vec<Conversation>]) -> HashMap<String, Vec<DateTime<Utc>>> {
     let mut ends: HashMap<String, Vec<DateTime<Utc>>> = HashMap::new();
-    for transcript in transcripts.list.iter().filter(|t| t.standing == Standing::Conversation) {
-        let ended =
-            conversations(transcript, reading).into_iter().filter_map(|conversation| conversation.ended);
-        ends.entry(transcript.session.clone()).or_default().extend(ended);
+    for (transcript, talks) in transcripts.list.iter().zip(talks) {
+        ends.entry(transcript.session.clone())
+            .or_default()
+            .extend(talks.iter().filter_map(|talk| talk.ended));
     }
     ends
 }
@@ -143,7 +147,10 @@ pub(crate) fn episodes_named(config: &Config, name: &str, has_agent: bool) -> Ve
     let found = transcript::read(&config.gateway_state_dir, |_| true, Some(session));
     let mut named = Vec::new();
     for transcript in &found.list {
-        for mut episode in episodes(transcript, &reading).into_iter().filter(|episode| episode.name == name) {
+        let talks = conversations(transcript, &reading);
+        for mut episode in
+            episodes(transcript, &talks, &reading).into_iter().filter(|episode| episode.name == name)
+        {
             if !has_agent {
                 episode.agent.clone_from(&config.agent);
             }
@@ -151,6 +158,11 @@ pub(crate) fn episodes_named(config: &Config, name: &str, has_agent: bool) -> Ve
         }
     }
     named
+}
+
+/// Whether that is the name of a transcript's episode.
+pub(crate) fn is_of_transcript(name: &str) -> bool {
+    session_in(name).is_some()
 }
 
 /// The day in the name of an episode of any source.

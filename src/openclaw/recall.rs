@@ -11,13 +11,13 @@ use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
-use super::transcript::episodes::{conversations, date_in};
+use super::transcript::episodes::{Conversation, date_in};
 use super::transcript::line::{Answer, Event};
 use super::transcript::twins::{Spoken, twins};
 use super::transcript::{Transcript, Transcripts, plain};
 use crate::config::Config;
 use crate::dream::Night;
-use crate::episode::{Content, Episode, Message, Reading, Speaker};
+use crate::episode::{Content, Episode, Message, Speaker};
 use crate::error::{Error, chain};
 use crate::language::counted;
 use crate::memory::Memory;
@@ -83,15 +83,17 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// Takes in the transcripts.
-    pub(crate) fn of_transcripts(transcripts: &Transcripts, reading: &Reading) -> Self {
+    /// Takes in the transcripts, with the conversations of each.
+    pub(crate) fn of_transcripts(
+        transcripts: &Transcripts,
+        talks: &[Vec<Conversation>],
+        timezone: Tz,
+    ) -> Self {
         let mut uses = Self { readable: transcripts.readable.clone(), ..Self::default() };
-        for transcript in &transcripts.list {
-            uses.take_answers(transcript, reading.timezone);
-            for conversation in conversations(transcript, reading) {
-                for message in &conversation.messages {
-                    uses.take_prompt(transcript, message, reading.timezone);
-                }
+        for (transcript, talks) in transcripts.list.iter().zip(talks) {
+            uses.take_answers(transcript, timezone);
+            for message in talks.iter().flat_map(|talk| &talk.messages) {
+                uses.take_prompt(transcript, message, timezone);
             }
         }
         uses

@@ -24,6 +24,7 @@ mod plan;
 mod privacy;
 mod readme;
 mod store;
+mod transcripts;
 mod undo;
 mod units;
 mod vanished;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::line::{Answer, Event, Line, Said};
 use super::{Standing, Transcript, plain, tree};
-use crate::episode::{Content, Episode, Message, Reading};
+use crate::episode::{Content, Episode, Message, Reading, Speaker};
 use crate::openclaw::session::{self, Told};
 
 /// The day in the name of a transcript's episode; none for any other name.
@@ -96,15 +96,15 @@ fn is_copy(said: &Said, last: Option<&Told>) -> bool {
 }
 
 /// The episodes of a session: one a conversation and local day.
-pub(crate) fn episodes(transcript: &Transcript, reading: &Reading) -> Vec<Episode> {
+pub(crate) fn episodes(transcript: &Transcript, talks: &[Conversation], reading: &Reading) -> Vec<Episode> {
     let kind =
         if transcript.path.extension().is_some_and(|end| end == "sqlite") { "sqlite" } else { "jsonl" };
     let mut episodes = Vec::new();
-    for (place, conversation) in conversations(transcript, reading).into_iter().enumerate() {
+    for (place, conversation) in talks.iter().enumerate() {
         let mut days: BTreeMap<NaiveDate, Vec<Message>> = BTreeMap::new();
         let mut injected: Vec<String> = Vec::new();
         let mut last_at = None;
-        for mut message in conversation.messages {
+        for mut message in conversation.messages.iter().cloned() {
             // A message without a time is of the time of the one before.
             let Some(at) = message.at.or(last_at).or(conversation.ended) else { continue };
             (message.at, last_at) = (Some(at), Some(at));
@@ -117,6 +117,7 @@ pub(crate) fn episodes(transcript: &Transcript, reading: &Reading) -> Vec<Episod
             injected.extend(new);
             day.push(message);
         }
+        answer_next_day(&mut days);
         let number = if place == 0 { String::new() } else { format!(".{}", place + 1) };
         for (day, messages) in days {
             let name = format!("{day}-transcript-{}{number}.{kind}", plain(&transcript.session));
@@ -124,6 +125,23 @@ pub(crate) fn episodes(transcript: &Transcript, reading: &Reading) -> Vec<Episod
         }
     }
     episodes
+}
+
+/// What the agent said last on a day and the user answered on the next goes with the answer, as in a file of both days.
+fn answer_next_day(days: &mut BTreeMap<NaiveDate, Vec<Message>>) {
+    let dates: Vec<NaiveDate> = days.keys().copied().collect();
+    for pair in dates.windows(2) {
+        let answers = days[&pair[1]].iter().find(|message| message.noise.is_none());
+        let is_answer = answers.is_some_and(|first| first.speaker != Speaker::Assistant);
+        let Some(before) = days.get_mut(&pair[0]).filter(|_| is_answer) else { continue };
+        let told = |message: &Message| message.noise.is_none();
+        let last = before.iter().rposition(told).filter(|at| before[*at].speaker == Speaker::Assistant);
+        let Some(message) = last.map(|at| before.remove(at)) else { continue };
+        if let Some(next) = days.get_mut(&pair[1]) {
+            next.insert(0, message);
+        }
+    }
+    days.retain(|_, messages| !messages.is_empty());
 }
 
 fn episode(transcript: &Transcript, name: String, date: NaiveDate, messages: Vec<Message>) -> Episode {
@@ -171,6 +189,11 @@ mod tests {
             lines,
             ended: None,
         }
+    }
+
+    /// What a night makes of it.
+    fn episodes(transcript: &Transcript, reading: &Reading) -> Vec<Episode> {
+        super::episodes(transcript, &conversations(transcript, reading), reading)
     }
 
     fn told(episode: &Episode) -> Vec<(&str, &str)> {

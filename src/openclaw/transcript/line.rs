@@ -295,7 +295,7 @@ mod tests {
             })
             .collect();
         assert_eq!(recalls, [3]);
-        assert_eq!(new.iter().filter(|line| line.event == Event::Reset).count(), 6);
+        assert_eq!(new.iter().filter(|line| line.event == Event::Reset).count(), 5);
     }
 
     #[test]

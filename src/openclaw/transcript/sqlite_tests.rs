@@ -135,7 +135,7 @@ fn a_packed_event_is_unpacked_and_a_damaged_one_passed_over() {
     let packed = zstd::bulk::compress(event.as_bytes(), 1).unwrap();
     let length = event.len() as i64;
     database.execute(insert, rusqlite::params![0, packed, length, navigation]).unwrap();
-    database.execute(insert, rusqlite::params![1, packed[..packed.len() / 2], length, navigation]).unwrap();
+    database.execute(insert, rusqlite::params![1, &packed[..packed.len() / 2], length, navigation]).unwrap();
     database.execute(insert, rusqlite::params![2, packed, length - 1, navigation]).unwrap();
     let (transcripts, warnings) = read(&path, "main", None).unwrap();
     let said = |line: &Line| matches!(&line.event, Event::Said(said) if said.text.contains("no peanuts"));

@@ -5,7 +5,7 @@
 //! The file holds the last messages before a reset, under the time of the reset; the transcript all of them, each at its
 //! own. Where a message was learned from the one while the other could not be read, the journal knows under which day.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -23,21 +23,34 @@ const SESSION_DAYS: u64 = 31;
 /// A shorter text is no beginning of another one, it is another one.
 const SHORTEST_BEGINNING: usize = 12;
 
-/// What was said in sessions, by session id, in order.
-pub(crate) type Spoken = HashMap<String, Vec<Message>>;
+/// A message of a transcript, and its words as they are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Heard {
+    message: Message,
+    words: String,
+}
 
-/// What the transcripts' episodes hold, by session.
-pub(crate) fn spoken<'a>(episodes: impl IntoIterator<Item = &'a Episode>) -> Spoken {
+/// What was said in sessions, by session id, in order.
+pub(crate) type Spoken = HashMap<String, Vec<Heard>>;
+
+/// What the transcripts' episodes hold of the sessions that files are of.
+pub(crate) fn spoken(episodes: &[Episode], files: &[Episode]) -> Spoken {
+    let wanted: HashSet<&String> = files.iter().filter_map(|file| file.session_id.as_ref()).collect();
     let mut spoken = Spoken::new();
     for episode in episodes {
-        if let (Some(id), Content::Session(messages)) = (&episode.session_id, &episode.content) {
-            spoken.entry(id.clone()).or_default().extend(messages.iter().cloned());
+        let Some(id) = episode.session_id.as_ref().filter(|id| wanted.contains(id)) else { continue };
+        if let Content::Session(messages) = &episode.content {
+            spoken.entry(id.clone()).or_default().extend(messages.iter().map(heard));
         }
     }
-    for messages in spoken.values_mut() {
-        messages.sort_by_key(|message| (message.at, message.lines));
+    for said in spoken.values_mut() {
+        said.sort_by_key(|heard| (heard.message.at, heard.message.lines));
     }
     spoken
+}
+
+fn heard(message: &Message) -> Heard {
+    Heard { message: message.clone(), words: words(&message.text) }
 }
 
 /// For each message of a hook's file its twin in the transcript, if it has one. Both are gone through from the end: the
@@ -47,14 +60,17 @@ pub(crate) fn twins<'a>(file: &Episode, spoken: &'a Spoken, timezone: Tz) -> Vec
     let mut twins = vec![None; messages.len()];
     let Some(said) = file.session_id.as_ref().and_then(|id| spoken.get(id)) else { return twins };
     let until = written_by(file, timezone);
-    let mut end = said.partition_point(|message| message.at.is_none_or(|at| at <= until));
+    let first = until - TimeDelta::days(SESSION_DAYS as i64);
+    let start = said.partition_point(|heard| heard.message.at.is_none_or(|at| at < first));
+    let mut end = said.partition_point(|heard| heard.message.at.is_none_or(|at| at <= until)).max(start);
     for (place, message) in messages.iter().enumerate().rev() {
         if message.noise.is_some() || message.speaker == Speaker::Note {
             continue;
         }
-        if let Some(found) = said[..end].iter().rposition(|candidate| are_twins(message, candidate)) {
-            twins[place] = Some(&said[found]);
-            end = found;
+        let own = words(&message.text);
+        if let Some(found) = said[start..end].iter().rposition(|heard| are_twins(message, &own, heard)) {
+            end = start + found;
+            twins[place] = Some(&said[end].message);
         }
     }
     twins
@@ -68,13 +84,12 @@ fn written_by(file: &Episode, timezone: Tz) -> DateTime<Utc> {
     file.said_at + night + SLACK
 }
 
-fn are_twins(file: &Message, transcript: &Message) -> bool {
+fn are_twins(file: &Message, own: &str, heard: &Heard) -> bool {
     let side = |message: &Message| message.speaker == Speaker::Assistant;
-    if transcript.noise.is_some() || side(file) != side(transcript) {
+    if heard.message.noise.is_some() || side(file) != side(&heard.message) {
         return false;
     }
-    let (short, long) = (words(&file.text), words(&transcript.text));
-    short == long || short.len() >= SHORTEST_BEGINNING && long.starts_with(&short)
+    own == heard.words || own.len() >= SHORTEST_BEGINNING && heard.words.starts_with(own)
 }
 
 /// Words without what hook and cleaning may have changed: white space and marks.
@@ -201,13 +216,13 @@ mod tests {
     }
 
     fn session() -> Spoken {
-        let messages = vec![
+        let messages = [
             said(Speaker::User, "2026-03-09T10:00:00Z", "Yes please."),
             said(Speaker::Assistant, "2026-03-09T10:00:05Z", "Done.\n\nAnything else that I can do for you?"),
             said(Speaker::User, "2026-03-10T10:00:00Z", "Yes please."),
             said(Speaker::User, "2026-03-12T10:00:00Z", "Yes please."),
         ];
-        HashMap::from([("s-1".to_owned(), messages)])
+        HashMap::from([("s-1".to_owned(), messages.iter().map(heard).collect())])
     }
 
     #[test]
@@ -238,7 +253,7 @@ mod tests {
     fn another_session_or_side_has_no_twins() {
         let mut other = file(&[("user", "Yes please.")]);
         other.session_id = Some("s-2".into());
-        assert_eq!(twins(&other, &session(), chrono_tz::UTC), [None]);
+        assert_eq!(twins(&other, &session(), chrono_tz::UTC), [None::<&Message>]);
         let echoed = file(&[("assistant", "Yes please.")]);
         assert_eq!(twins(&echoed, &session(), chrono_tz::UTC), [None]);
     }
