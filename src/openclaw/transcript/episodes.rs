@@ -38,6 +38,8 @@ fn parts_of(name: &str) -> Option<(NaiveDate, &str)> {
 pub(crate) struct Conversation {
     /// What was said, in order.
     pub messages: Vec<Message>,
+    /// What a memory tool had given the agent, before each message.
+    pub given: Vec<Vec<String>>,
     /// When it ended, as far as known; else when the last thing was said.
     pub ended: Option<DateTime<Utc>>,
 }
@@ -57,15 +59,14 @@ pub(crate) fn conversations(transcript: &Transcript, reading: &Reading) -> Vec<C
         let last = place + 1 == parts.len();
         let ended = if last { transcript.ended } else { resets[place] };
         let ended = ended.or_else(|| part.iter().rev().find_map(|line| line.at));
-        conversations
-            .push(Conversation { messages: messages(part, transcript.key.as_deref(), reading), ended });
+        let (messages, given) = messages(part, transcript.key.as_deref(), reading);
+        conversations.push(Conversation { messages, given, ended });
     }
     conversations
 }
 
-/// The messages of a conversation, out of their envelopes. What a memory tool gave the agent counts as injected before
-/// the next message: saying it again then is no sign that the user remembers.
-fn messages(lines: &[&Line], key: Option<&str>, reading: &Reading) -> Vec<Message> {
+/// The messages of a conversation, out of their envelopes, and before each what a memory tool had given the agent.
+fn messages(lines: &[&Line], key: Option<&str>, reading: &Reading) -> (Vec<Message>, Vec<Vec<String>>) {
     let (mut told, mut given): (Vec<Told>, Vec<Vec<String>>) = (Vec::new(), Vec::new());
     let mut recalled: Vec<String> = Vec::new();
     for line in lines {
@@ -82,11 +83,7 @@ fn messages(lines: &[&Line], key: Option<&str>, reading: &Reading) -> Vec<Messag
             _ => {}
         }
     }
-    let mut messages = session::from_transcript(told, key, reading);
-    for (message, given) in messages.iter_mut().zip(given) {
-        message.injected.extend(given);
-    }
-    messages
+    (session::from_transcript(told, key, reading), given)
 }
 
 /// A message without words (it called a tool), or a copy of the one before.
@@ -104,7 +101,10 @@ pub(crate) fn episodes(transcript: &Transcript, talks: &[Conversation], reading:
         let mut days: BTreeMap<NaiveDate, Vec<Message>> = BTreeMap::new();
         let mut injected: Vec<String> = Vec::new();
         let mut last_at = None;
-        for mut message in conversation.messages.iter().cloned() {
+        for (message, given) in conversation.messages.iter().zip(&conversation.given) {
+            let mut message = message.clone();
+            // To say again what the agent has just looked up is no sign that the user remembers.
+            message.injected.extend(given.iter().cloned());
             // A message without a time is of the time of the one before.
             let Some(at) = message.at.or(last_at).or(conversation.ended) else { continue };
             (message.at, last_at) = (Some(at), Some(at));
