@@ -6,6 +6,7 @@ mod finish;
 mod probe;
 mod read;
 mod recover;
+mod sources;
 mod think;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,8 +19,10 @@ use crate::config::Config;
 use crate::episode::Episode;
 use crate::error::Error;
 use crate::forget::memorial::Memorial;
+use crate::forget::told;
 use crate::forget::vanished::{self, Looking, bury_vanished};
 use crate::language::counted;
+use crate::openclaw::recall::Forget;
 use crate::plan::apply::store_before_images;
 use crate::plan::run::last_finished;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
@@ -37,14 +40,16 @@ use crate::state::journal::Journal;
 use crate::state::ledger::Ledger;
 use crate::state::lock::Lock;
 use crate::state::maintenance::Maintenance;
+use crate::state::recalls::RecallBook;
 use crate::state::tombstones::Tombstones;
 use crate::state::versions::{Versions, last_version};
 use crate::store::Store;
 use crate::trigger::{self, Due};
 pub(crate) use finish::carry_out;
-pub(crate) use read::{only_named, read_episodes, read_reopened, remember};
+pub(crate) use read::{only_named, read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
+pub(crate) use sources::{Sources, Where, day_in, episodes_named, is_of_transcript, read_sources};
 pub(crate) use think::material_of;
 use think::{Reading, millis, think};
 
@@ -216,15 +221,16 @@ async fn one_night(
 
     let known = remember(config, &store, &mut warnings).await?;
     let mut known = only_named(config, &store, known, &mut warnings);
-    let mut episodes = match options.mode {
-        Mode::RemOnly => vec![],
-        _ => read_episodes(config, &store, options.if_due, now, &mut warnings)?,
-    };
+    let mut journal = Journal::read(&config.state_dir())?;
+    let timed = options.if_due;
+    let place = Where { config, store: &store, journal: &journal, mode: options.mode, timed, now };
+    let Sources { mut episodes, mut uses } = read_sources(place, &known, &mut warnings)?;
     if let Some(agent) = &config.only_agent {
         known = only_agent(agent, known, &mut episodes, config)?;
+        uses = uses.only(agent);
     }
-    let vanished = settle_vanished(options, &known, &mut warnings)?;
-    let mut journal = Journal::read(&config.state_dir())?;
+    let forgets = told::open(&uses, &RecallBook::read(&config.state_dir())?);
+    let vanished = settle_vanished(options, &known, &forgets, &mut warnings)?;
     let mut queues = Queues::read(config, now.with_timezone(&config.timezone).date_naive())?;
     queues.reopen(&mut journal, &mut known);
     if options.mode != Mode::RemOnly {
@@ -246,7 +252,8 @@ async fn one_night(
         default_agent: &config.agent,
         now,
     };
-    let buried = bury_vanished(looking, vanished).await?;
+    let mut buried = bury_vanished(looking, vanished).await?;
+    told::bury_told(looking, &forgets, &mut buried).await?;
     let known = vanished::without_erased(known, &buried.erased);
     let memorial = Memorial::new(tombstones, &buried.tombstones);
     tell(&format!(
@@ -264,6 +271,7 @@ async fn one_night(
         memorial: &memorial,
         buried: &buried,
         queues: &queues,
+        uses: &uses,
     };
     let plan = match think(config, options, models, &run, &reading, warnings, now).await {
         Ok(plan) => plan,
@@ -354,11 +362,15 @@ fn check_tables(config: &Config, options: Options, store: &Store) -> Result<(), 
 fn settle_vanished(
     options: Options,
     known: &Remembered,
+    forgets: &[Forget],
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let vanished = known.vanished();
+    // What the agent was told to forget is no accident.
+    let told: BTreeSet<&String> = forgets.iter().map(|forget| &forget.id).collect();
+    let untold = |ids: &Vec<String>| ids.iter().filter(|id| !told.contains(id)).count();
     let alarming =
-        vanished.iter().map(|(agent, ids)| (agent, ids.len(), ids.len() + known.rows_of(agent).count()));
+        vanished.iter().map(|(agent, ids)| (agent, untold(ids), ids.len() + known.rows_of(agent).count()));
     if let Some((agent, count, of)) =
         alarming.into_iter().find(|(_, count, of)| *count > 5 && count * 10 > *of)
     {

@@ -83,6 +83,8 @@ pub struct Episode {
     pub agent: String,
     /// The session key of the header.
     pub session_key: Option<String>,
+    /// The session id of the header.
+    pub session_id: Option<String>,
     /// When its words were said where a message does not say: session header (one before 05:00 local time belongs to the
     /// previous day: its last second), else the last second of the file's date.
     pub said_at: DateTime<Utc>,
@@ -250,6 +252,7 @@ pub fn parse(name: &str, bytes: &[u8], reading: &Reading) -> Episode {
         digest: format!("{:x}", Sha256::digest(bytes)),
         agent: reading.agent.clone(),
         session_key: None,
+        session_id: None,
         said_at: last_second(date, reading.timezone),
         content: Content::Notes(String::new()),
         warnings,
@@ -263,6 +266,7 @@ pub fn parse(name: &str, bytes: &[u8], reading: &Reading) -> Episode {
                 agent.clone_into(&mut episode.agent);
             }
             episode.session_key = session.key;
+            episode.session_id = session.id;
             episode.warnings.extend(session.warnings);
             episode.content = Content::Session(session.messages);
         }

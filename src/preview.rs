@@ -10,7 +10,9 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone, Utc};
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::dream::{material_of, only_agent, only_named, read_episodes, read_reopened, remember};
+use crate::dream::{
+    Mode, Where, day_in, material_of, only_agent, only_named, read_reopened, read_sources, remember,
+};
 use crate::error::Error;
 use crate::nrem::evidence;
 use crate::plan::Run;
@@ -104,15 +106,16 @@ pub async fn preview(config: &Config, now: DateTime<Utc>) -> Result<Preview, Err
     let mut warnings = Vec::new();
     let known = remember(config, &store, &mut warnings).await?;
     let mut known = only_named(config, &store, known, &mut warnings);
-    let mut episodes = match config.folders().iter().any(|folder| folder.path.is_dir()) {
-        true => read_episodes(config, &store, false, now, &mut warnings)?,
-        false => vec![],
-    };
+    let mut journal = Journal::read(&config.state_dir())?;
+    // Without a folder there are transcripts at most, and a preview does not fail.
+    let has_folder = config.folders().iter().any(|folder| folder.path.is_dir());
+    let mode = if has_folder || !config.episode_source.has_files() { Mode::Full } else { Mode::RemOnly };
+    let place = Where { config, store: &store, journal: &journal, mode, timed: false, now };
+    let mut episodes = read_sources(place, &known, &mut warnings)?.episodes;
     if let Some(agent) = &config.only_agent {
         known = only_agent(agent, known, &mut episodes, config)?;
     }
     let today = now.with_timezone(&config.timezone).date_naive();
-    let mut journal = Journal::read(&config.state_dir())?;
     let mut queues = Queues::read(config, today)?;
     queues.reopen(&mut journal, &mut known);
     read_reopened(config, &store, &journal, &mut episodes, &mut warnings)?;
@@ -121,7 +124,7 @@ pub async fn preview(config: &Config, now: DateTime<Utc>) -> Result<Preview, Err
     let open = rem::unreconciled(&known).len();
     let rows_tonight = rows_tonight(&known);
     let days: std::collections::BTreeSet<_> =
-        material.episodes.iter().filter_map(|(_, name)| crate::episode::date_in(name)).collect();
+        material.episodes.iter().filter_map(|(_, name)| day_in(name)).collect();
     warnings.extend(queues.told.iter().cloned());
     let last_finished = crate::plan::run::last_finished(&config.runs_dir())?;
     Ok(Preview {

@@ -56,6 +56,29 @@ pub enum LlmProvider {
     Extractive,
 }
 
+/// Where the day's conversation is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EpisodeSource {
+    /// The files of the episodes folder.
+    Files,
+    /// The gateway's transcripts.
+    Transcripts,
+    /// Files and transcripts, each message once.
+    Both,
+}
+
+impl EpisodeSource {
+    /// Whether the episodes folder is read.
+    pub fn has_files(self) -> bool {
+        self != Self::Transcripts
+    }
+
+    /// Whether transcripts yield episodes.
+    pub fn has_transcripts(self) -> bool {
+        self != Self::Files
+    }
+}
+
 /// Whether unused memories fade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fade {
@@ -109,6 +132,10 @@ pub struct Config {
     pub home: PathBuf,
     /// `DREAMER_EPISODES_DIR`.
     pub episodes_dir: PathBuf,
+    /// `DREAMER_EPISODE_SOURCE`.
+    pub episode_source: EpisodeSource,
+    /// `OPENCLAW_STATE_DIR`: the gateway's own folder, with the transcripts.
+    pub gateway_state_dir: PathBuf,
     /// `DREAMER_LANCEDB_URI`: a folder (this build opens no remote databases).
     pub lancedb_uri: String,
     /// `DREAMER_EMBEDDING_PROVIDER`.

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use chrono_tz::Tz;
 
 use super::value::{
-    api_key, builtin_model, days_or_off, decay_rate, embedding_provider, fade, list, llm_provider, mask_pii,
-    max_tokens, min_new, share, text, timezone, whole, window,
+    api_key, builtin_model, days_or_off, decay_rate, embedding_provider, episode_source, fade, list,
+    llm_provider, mask_pii, max_tokens, min_new, share, text, timezone, whole, window,
 };
 use super::{
     Agent, Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting,
@@ -86,6 +86,8 @@ impl<'a> Reader<'a> {
             agent: self.agent(&agents),
             agents,
             episodes_dir,
+            episode_source: self.take("DREAMER_EPISODE_SOURCE", episode_source),
+            gateway_state_dir: self.gateway_state_dir(),
             lancedb_uri: self
                 .folder("DREAMER_LANCEDB_URI", &home.join("lancedb"))
                 .to_string_lossy()
@@ -168,6 +170,12 @@ impl<'a> Reader<'a> {
                 agents[0].id.clone()
             }
         }
+    }
+
+    /// The gateway's variable, which is shown where its other ones are.
+    fn gateway_state_dir(&self) -> PathBuf {
+        let named = self.layers.get("OPENCLAW_STATE_DIR").map(|(value, _)| value);
+        expand(named.unwrap_or("~/.openclaw"), self.layers)
     }
 
     /// Pairs of names, or the file that holds them.

@@ -9,7 +9,7 @@ use chrono::NaiveTime;
 use chrono_tz::Tz;
 use secrecy::SecretString;
 
-use super::{EmbeddingProvider, Fade, LlmProvider, MaskPii};
+use super::{EmbeddingProvider, EpisodeSource, Fade, LlmProvider, MaskPii};
 
 pub(super) fn text(value: &str) -> Result<String, String> {
     if value.chars().any(char::is_control) {
@@ -70,6 +70,15 @@ pub(super) fn one_of<T: Copy>(value: &str, all: &[(&str, T)], later: &[&str]) ->
         Some(word) => Err(format!("is not in this version yet ({word}); it has: {words}")),
         None => Err(format!("must be one of: {words}")),
     }
+}
+
+pub(super) fn episode_source(value: &str) -> Result<EpisodeSource, String> {
+    let all = [
+        ("files", EpisodeSource::Files),
+        ("transcripts", EpisodeSource::Transcripts),
+        ("both", EpisodeSource::Both),
+    ];
+    one_of(value, &all, &[])
 }
 
 pub(super) fn embedding_provider(value: &str) -> Result<EmbeddingProvider, String> {

@@ -28,6 +28,7 @@ const fn secret(name: &'static str) -> Variable {
 pub const VARIABLES: &[Variable] = &[
     open("DREAMER_HOME"),
     open("DREAMER_EPISODES_DIR"),
+    plain("DREAMER_EPISODE_SOURCE", "files"),
     open("DREAMER_LANCEDB_URI"),
     plain("DREAMER_EMBEDDING_PROVIDER", "openai"),
     plain("DREAMER_LLM_PROVIDER", "openai"),
@@ -71,8 +72,8 @@ pub const VARIABLES: &[Variable] = &[
     secret("DREAMER_ALERT_WEBHOOK_URL"),
 ];
 
-/// Every variable that only `session-flush` reads, in the order in which people are shown them: the gateway's own names
-/// where it has one.
+/// Every variable that `session-flush` reads alone (of these the nights use `OPENCLAW_STATE_DIR` too, to find transcripts),
+/// in the order in which people are shown them: the gateway's own names where it has one.
 pub const FLUSH_VARIABLES: &[Variable] = &[
     open("OPENCLAW_CONFIG_PATH"),
     open("OPENCLAW_STATE_DIR"),

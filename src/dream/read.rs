@@ -1,8 +1,8 @@
-//! Reading what a night begins with: the memories, the episodes and the noted recalls. What cannot be read is told, not
+//! Reading what a night begins with: the memories and the files of the episodes folder. What cannot be read is told, not
 //! fatal; what it means is for the stages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
@@ -12,10 +12,8 @@ use crate::episode::{self, Episode, Found, Read};
 use crate::error::Error;
 use crate::language::counted;
 use crate::memory::Memory;
-use crate::plan::traces::Recalls;
 use crate::privacy::without_secrets;
 use crate::remembered::Remembered;
-use crate::state::StateError;
 use crate::state::journal::Journal;
 use crate::store::Store;
 
@@ -244,48 +242,4 @@ pub(crate) fn read_reopened(
 
 fn is_warm(found: &Found, now: DateTime<Utc>) -> bool {
     SystemTime::from(now).duration_since(found.modified).is_ok_and(|age| age < STILL_WARM)
-}
-
-/// Recalls any agent may have noted in `recalls/*.jsonl`: `{"id" or "text", "at"}` a line.
-pub(super) fn read_recalls(config: &Config, warnings: &mut Vec<String>) -> Result<Recalls, StateError> {
-    #[derive(serde::Deserialize)]
-    struct Line {
-        id: Option<String>,
-        text: Option<String>,
-        at: DateTime<Utc>,
-    }
-    let dir = config.recalls_dir();
-    let mut recalls = Recalls::default();
-    let failed = |path: &Path, source| StateError::Read { path: path.to_path_buf(), source };
-    let entries = match std::fs::read_dir(&dir) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(recalls),
-        Err(e) => return Err(failed(&dir, e)),
-    };
-    let mut files = BTreeSet::new();
-    for entry in entries {
-        files.insert(entry.map_err(|e| failed(&dir, e))?.path());
-    }
-    for path in files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl")) {
-        let bytes = std::fs::read(&path).map_err(|e| failed(&path, e))?;
-        recalls.readable = true;
-        for (number, line) in
-            String::from_utf8_lossy(&bytes).lines().enumerate().filter(|(_, l)| !l.trim().is_empty())
-        {
-            match serde_json::from_str::<Line>(line) {
-                Ok(Line { id: Some(id), at, .. }) => {
-                    recalls.by_id.insert((id, at.with_timezone(&config.timezone).date_naive()));
-                }
-                Ok(Line { text: Some(text), at, .. }) => {
-                    recalls.by_text.insert((text, at.with_timezone(&config.timezone).date_naive()));
-                }
-                _ => warnings.push(format!(
-                    "{}:{}: no recall, passed over: a line is {{\"id\" or \"text\", \"at\"}}",
-                    path.display(),
-                    number + 1
-                )),
-            }
-        }
-    }
-    Ok(recalls)
 }

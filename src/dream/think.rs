@@ -1,12 +1,12 @@
 //! The night up to its plan: models are asked, drafts and rows compared, and what is to be written becomes a value.
 //! Writes nothing but the recorded replies.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
 use super::probe::{Asked, check_model};
-use super::read::read_recalls;
 use super::{Mode, Models, Night, Options, captured, tell};
 use crate::config::{Config, EmbeddingProvider};
 use crate::episode::Episode;
@@ -14,8 +14,11 @@ use crate::error::Error;
 use crate::forget::memorial::Memorial;
 use crate::forget::vanished::Buried;
 use crate::language::counted;
+use crate::nrem::chunk::Chunk;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
+use crate::openclaw::recall::{self, Uses};
+use crate::openclaw::transcript;
 use crate::plan::build::{self, build};
 use crate::plan::{DreamPlan, Run};
 use crate::providers::recorded::{RecordedEmbedder, RecordedModel, Replies};
@@ -39,6 +42,7 @@ pub(super) struct Reading<'a> {
     pub(super) memorial: &'a Memorial,
     pub(super) buried: &'a Buried,
     pub(super) queues: &'a Queues,
+    pub(super) uses: &'a Uses,
 }
 
 /// The night up to its plan. Models are asked, and every reply is recorded in the run's folder before it is used.
@@ -51,7 +55,7 @@ pub(super) async fn think(
     mut warnings: Vec<String>,
     now: DateTime<Utc>,
 ) -> Result<DreamPlan, Error> {
-    let Reading { store, known, material, journal, memorial, buried, queues } = *reading;
+    let Reading { store, known, material, journal, memorial, buried, queues, uses } = *reading;
     let replies =
         Replies::open(Replies::folder(&run.folder), &Run::unused_replies(&config.runs_dir(), now)?)?;
     run.start(now)?;
@@ -92,7 +96,7 @@ pub(super) async fn think(
     };
     let mut plan = match ready {
         Ok(calibrated) => {
-            let plan = plan(&night, known, material, journal, queues, warnings).await?;
+            let plan = plan(&night, known, material, journal, (queues, uses), warnings).await?;
             DreamPlan { calibrated, ..plan }
         }
         Err(Error::Provider(error)) => held_back(&night, known, material, journal, warnings, &error),
@@ -115,7 +119,7 @@ async fn plan(
     everything: &Remembered,
     material: &Material,
     journal: &Journal,
-    queues: &Queues,
+    (queues, uses): (&Queues, &Uses),
     mut warnings: Vec<String>,
 ) -> Result<DreamPlan, Error> {
     warnings.extend(captured::captured_again(night, everything).await?);
@@ -136,12 +140,15 @@ async fn plan(
     let rem = rem::reconcile(night, &compressed, known, &judged).await?;
     tell(&format!("REM: {}, {} resolved", counted(rem.candidates, "candidate"), rem.resolutions.list.len()));
     let revived: Vec<String> = compressed.revived.iter().map(|again| again.id.clone()).collect();
+    // Last of all: what is left of the budget goes to the prompts.
+    let vectors = vectors_by_text(material, &compressed);
+    let recalls = recall::read(night, everything, uses, &vectors, &mut warnings).await?;
     let found = build::Found {
         known,
         material,
         compressed: &compressed,
         rem: &rem,
-        recalls: &read_recalls(night.config, &mut warnings)?,
+        recalls: &recalls,
         archived_vectors: &night.store.archived_vectors(&revived).await?,
         journal,
         warnings,
@@ -153,10 +160,17 @@ async fn plan(
     Ok(plan)
 }
 
-/// Tonight's chunks. What is read from the archive again stays there.
+/// What the night has embedded of the day, by its words.
+fn vectors_by_text(material: &Material, compressed: &Compressed) -> HashMap<String, Vec<f32>> {
+    let embedded = |chunk: &Chunk| Some((chunk.text.clone(), compressed.vectors.get(&chunk.digest)?.clone()));
+    material.chunks.iter().filter_map(embedded).collect()
+}
+
+/// Tonight's chunks. Neither do the gateway's transcripts move. What is read from the archive again stays there.
 pub(crate) fn material_of(config: &Config, episodes: &[Episode], journal: &Journal) -> Material {
     let mut material = select::select(episodes, journal, config.max_episode_days, config.timezone);
-    material.files.retain(|file| !file.path.starts_with(config.archive_dir()));
+    let stays = |name: &str| transcript::episodes::date_in(name).is_some();
+    material.files.retain(|file| !file.path.starts_with(config.archive_dir()) && !stays(&file.name));
     material
 }
 
@@ -189,6 +203,7 @@ fn take_in_buried(plan: &mut DreamPlan, buried: Buried) {
     plan.report.forgotten.vanished = buried.vanished;
     plan.tombstones = buried.tombstones;
     plan.erased = buried.erased;
+    plan.recalls.extend(buried.carried_out);
     plan.report.status = build::status_of(plan);
 }
 

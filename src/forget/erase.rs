@@ -16,6 +16,7 @@ use crate::nrem::chunk::chunk;
 use crate::nrem::quote::words_of;
 use crate::plan::{Run, RunId};
 use crate::remembered::Remembered;
+use crate::state::recalls::RecallBook;
 use crate::state::versions::last_version;
 use crate::state::{StateError, read_if_there, write_atomically};
 use crate::store::{Store, erase_before};
@@ -149,10 +150,12 @@ fn of_runs(
 
 /// What people and other programs read, with how many places changed in each.
 fn papers(config: &Config, target: &Target) -> Result<[(&'static str, usize); 4], Error> {
+    let mut recalls = files(&config.recalls_dir(), "jsonl")?;
+    recalls.extend(Some(RecallBook::path(&config.state_dir())).filter(|book| book.is_file()));
     Ok([
         ("memory-archive", documents(&files(&config.memory_archive_dir(), "json")?, target)?),
         ("queues", lines(&files(&config.queues_dir(), "jsonl")?, target)?),
-        ("noted recalls", lines(&files(&config.recalls_dir(), "jsonl")?, target)?),
+        ("noted recalls", lines(&recalls, target)?),
         ("dream logs", logs(&files(&config.dream_log_dir(), "md")?, target)?),
     ])
 }

@@ -5,6 +5,7 @@ pub(crate) mod erase;
 pub mod fingerprint;
 pub mod memorial;
 pub mod scrub;
+pub(crate) mod told;
 pub mod vanished;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,6 +10,7 @@ use super::{archived_under, words_digest};
 use crate::error::Error;
 use crate::memory::{Archived, Memory, RawMemory, Trace};
 use crate::remembered::Remembered;
+use crate::state::recalls::RecallEvent;
 use crate::state::tombstones::{How, Tombstone, Tombstones};
 use crate::store::{Past, Store};
 
@@ -22,6 +23,8 @@ pub struct Buried {
     pub erased: Vec<String>,
     /// How many rows had vanished.
     pub vanished: usize,
+    /// `memory_forget` calls that were carried out: each is once.
+    pub carried_out: Vec<RecallEvent>,
 }
 
 /// Where a night looks for what vanished rows said.
@@ -82,7 +85,7 @@ pub async fn bury_vanished(
 }
 
 /// Whether another row of the agent that has a trace, so that it was there before, says the same words.
-fn is_still_said(known: &Remembered, trace: &Trace, past: Option<&Past>) -> bool {
+pub(super) fn is_still_said(known: &Remembered, trace: &Trace, past: Option<&Past>) -> bool {
     let words = past.map(|(memory, _)| words_digest(&memory.text));
     known.rows_of(&trace.agent).filter(|row| known.traces.contains_key(&row.id)).any(|row| {
         crate::memory::text_digest(&row.text) == trace.digest
@@ -135,7 +138,7 @@ fn said_on(looking: Looking<'_>, trace: &Trace, memory: &Memory) -> NaiveDate {
     trace.said_at.unwrap_or_else(written).with_timezone(&looking.known.timezone).date_naive()
 }
 
-fn of_archived(looking: Looking<'_>, row: &Archived, vector: Option<Vec<f32>>) -> Tombstone {
+pub(super) fn of_archived(looking: Looking<'_>, row: &Archived, vector: Option<Vec<f32>>) -> Tombstone {
     let (known, id) = (looking.known, &row.memory.id);
     let model = known.traces.get(id).map_or("", |trace| trace.model.as_str());
     bury(&row.memory, known.said_on(id), vector, model, looking.now, How::Vanished)

@@ -224,16 +224,7 @@ fn blank(episode: &Episode, speaker: Speaker, said_at: DateTime<Utc>, timezone: 
 fn number(chunks: &mut [Chunk]) {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for chunk in chunks {
-        let speaker = match &chunk.speaker {
-            // A person who calls herself "user" is not the user.
-            Speaker::Person(name) => format!("@{name}"),
-            other => other.as_str().to_owned(),
-        };
-        let mut hash = Sha256::new();
-        for part in [&chunk.agent, &chunk.date.to_string(), &speaker, &chunk.text] {
-            hash.update(part.as_bytes());
-            hash.update([0]);
-        }
+        let hash = hash(&chunk.agent, chunk.date, &chunk.speaker, &chunk.text);
         let digest = format!("{:x}", hash.clone().finalize());
         let repeat = seen.entry(digest.clone()).and_modify(|times| *times += 1).or_insert(0);
         chunk.digest = match *repeat {
@@ -241,6 +232,26 @@ fn number(chunks: &mut [Chunk]) {
             times => format!("{:x}", hash.chain_update(times.to_string()).finalize()),
         };
     }
+}
+
+fn hash(agent: &str, date: NaiveDate, speaker: &Speaker, text: &str) -> Sha256 {
+    let speaker = match speaker {
+        // A person who calls herself "user" is not the user.
+        Speaker::Person(name) => format!("@{name}"),
+        other => other.as_str().to_owned(),
+    };
+    let mut hash = Sha256::new();
+    for part in [agent, &date.to_string(), &speaker, text] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    hash
+}
+
+/// The digest that a message's first chunk has if it is said on that day, and is not said twice then.
+pub(crate) fn digest_of_message(agent: &str, date: NaiveDate, speaker: &Speaker, text: &str) -> String {
+    let first = split::parts(text).into_iter().next().map_or("", |range| text[range].trim());
+    format!("{:x}", hash(agent, date, speaker, first).finalize())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 
 use crate::episode::{Episode, Speaker};
-use crate::nrem::chunk::{Chunk, chunk};
+use crate::nrem::chunk::{Chunk, Standing, chunk};
+use crate::openclaw::noise;
 use crate::state::journal::{ChunkRecord, Journal};
 
 /// An episode file with the digests of its chunks: it is done when all of them have a fate.
@@ -50,7 +51,7 @@ pub fn select(episodes: &[Episode], journal: &Journal, max_days: usize, timezone
     let mut by_day: BTreeMap<(NaiveDate, String), Vec<Chunk>> = BTreeMap::new();
     for episode in episodes {
         let chunks = chunk(episode, timezone);
-        for chunk in chunks.iter().filter(|chunk| chunk.speaker == Speaker::User) {
+        for chunk in chunks.iter().filter(|chunk| is_by_user(chunk)) {
             material.active_days.entry(chunk.agent.clone()).or_default().insert(chunk.date);
         }
         material.files.push(EpisodeFile {
@@ -83,6 +84,12 @@ pub fn select(episodes: &[Episode], journal: &Journal, max_days: usize, timezone
         }
     }
     material
+}
+
+/// Whether the user wrote it: a heartbeat or a job stands on the user's side, and makes no day an active one.
+fn is_by_user(chunk: &Chunk) -> bool {
+    chunk.speaker == Speaker::User
+        && !matches!(chunk.standing, Standing::Noise(reason) if noise::is_unattended(reason))
 }
 
 /// Files all of whose chunks are settled, by the journal or by tonight's fates.

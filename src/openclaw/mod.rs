@@ -10,5 +10,7 @@ pub mod hook;
 pub(crate) mod noise;
 mod notes;
 mod quoted;
+pub(crate) mod recall;
 pub mod session;
 pub(crate) mod stamp;
+pub(crate) mod transcript;

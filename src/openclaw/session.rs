@@ -25,6 +25,8 @@ pub(crate) struct Session {
     pub at: Option<DateTime<Utc>>,
     /// Its session key.
     pub key: Option<String>,
+    /// Its session's id.
+    pub id: Option<String>,
     /// Its messages in order.
     pub messages: Vec<Message>,
     /// What the operator should know.
@@ -54,12 +56,15 @@ pub(crate) fn read(text: &str, reading: &Reading) -> Option<Session> {
     let first = lines.iter().position(|line| !line.trim().is_empty())?;
     let title = TITLE.captures(lines[first])?;
     let mut next = first + 1;
-    let (mut key, mut fields) = (None, 0);
+    let (mut key, mut id, mut fields) = (None, None, 0);
     while let Some(line) = lines.get(next) {
         if let Some(field) = FIELD.captures(line) {
             fields += usize::from(matches!(&field[1], "Session Key" | "Session ID"));
             if &field[1] == "Session Key" {
                 key = Some(field[2].to_owned()).filter(|key| !key.is_empty());
+            }
+            if &field[1] == "Session ID" {
+                id = Some(field[2].to_owned()).filter(|id| !id.is_empty() && id != "unknown");
             }
         } else if !line.trim().is_empty() {
             break;
@@ -72,7 +77,7 @@ pub(crate) fn read(text: &str, reading: &Reading) -> Option<Session> {
     let (at, warnings) =
         time_of(&title[1], &title[2], title.get(3).map_or("", |zone| zone.as_str()), reading);
     let messages = clean(written(&lines, next), key.as_deref(), reading);
-    Some(Session { at, key, messages, warnings })
+    Some(Session { at, key, id, messages, warnings })
 }
 
 /// The agent in `agent:<id>:…`.
@@ -238,6 +243,64 @@ fn prompts(written: &Written, chat: Chat, reading: &Reading) -> Vec<Message> {
         prompt(&written, from, chat, reading)
     };
     quoted::queued(&written.text).into_iter().map(one).collect()
+}
+
+/// A message as a transcript holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Told {
+    /// Whether it is the user's side.
+    pub user: bool,
+    /// Its text, with whatever the gateway wrapped around it.
+    pub text: String,
+    /// Who sent it, as far as the transcript says.
+    pub sender: Option<Sender>,
+    /// Whether the gateway took the sender for its owner.
+    pub is_owner: Option<bool>,
+    /// Why nobody said it, as far as the transcript says.
+    pub nobody: Option<&'static str>,
+    /// When.
+    pub at: Option<DateTime<Utc>>,
+    /// Its line, or the number of its event.
+    pub line: usize,
+}
+
+/// Messages of a transcript, cleaned as those of a file: of each one itself, or those that waited in a queue and came as
+/// one. What the transcript knows besides its text counts where the text has no envelope of its own.
+pub(crate) fn from_transcript(told: Vec<Told>, key: Option<&str>, reading: &Reading) -> Vec<Vec<Message>> {
+    let chat = Chat::of(key);
+    let mut unattended = false;
+    let mut all = Vec::with_capacity(told.len());
+    for told in told {
+        let role = if told.user { Role::User } else { Role::Assistant };
+        let written = Written { role: Some(role), text: told.text, lines: (told.line, told.line) };
+        let mut cleaned = match role {
+            Role::User => prompts(&written, chat, reading),
+            Role::Assistant => vec![reply(&written, unattended)],
+        };
+        for message in &mut cleaned {
+            if let Some(nobody) = told.nobody {
+                (message.noise, message.text) = (message.noise.or(Some(nobody)), String::new());
+            }
+            message.at = message.at.or(told.at);
+        }
+        if role == Role::User {
+            unattended = cleaned.iter().all(|message| message.noise.is_some_and(noise::is_unattended));
+            if let ([message], [(None, _)]) =
+                (cleaned.as_mut_slice(), quoted::queued(&written.text).as_slice())
+                && let Some(sender) = told.sender
+            {
+                let mut opened = envelope::open(&written.text, chat == Chat::Group, reading.timezone);
+                if opened.sender.is_none() {
+                    opened.sender = Some(sender);
+                    // Whom the gateway obeys is the user, unless the settings name somebody else.
+                    let is_user = reading.owner.is_empty() && told.is_owner == Some(true);
+                    message.speaker = if is_user { Speaker::User } else { speaker(&opened, reading) };
+                }
+            }
+        }
+        all.push(cleaned);
+    }
+    all
 }
 
 /// What a session key tells of the chat.

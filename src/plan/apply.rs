@@ -17,6 +17,7 @@ use crate::queues;
 use crate::state::calibrations::Calibrations;
 use crate::state::journal::{ChunkRecord, Fate, Journal, JudgedPair};
 use crate::state::ledger::Ledger;
+use crate::state::recalls::RecallBook;
 use crate::state::tombstones::Tombstones;
 use crate::state::{StateError, read_if_there, sync_folder};
 use crate::store::{Imaged, Leaving, Store, Touched, read_before};
@@ -224,7 +225,10 @@ impl Applying<'_> {
             Step::Journal => self.write_journal().await?,
             Step::Judged => JudgedPair::append(&state, &plan.judged)?,
             Step::Mark => mark(plan, &self.config.runs_dir())?,
-            Step::Ledger => write_ledger(plan, &state)?,
+            Step::Ledger => {
+                RecallBook::append(&state, &plan.recalls)?;
+                write_ledger(plan, &state)?;
+            }
             Step::Calibration => {
                 if let Some(calibrated) = &plan.calibrated {
                     Calibrations::keep(&state, calibrated)?;

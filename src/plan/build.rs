@@ -96,6 +96,7 @@ impl<'a> Building<'a> {
         let recalled = traces.take_in_recalls(found.recalls);
         let mut plan = empty_plan(night, found);
         plan.report.rem.recalled = recalled;
+        plan.recalls.clone_from(&found.recalls.events);
         Self {
             night,
             found,

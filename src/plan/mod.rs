@@ -24,6 +24,7 @@ use crate::state::StateError;
 use crate::state::audit::Subject;
 use crate::state::calibrations::Calibrated;
 use crate::state::journal::{ChunkRecord, JudgedPair};
+use crate::state::recalls::RecallEvent;
 use crate::state::tombstones::Tombstone;
 use crate::store::{Leaving, NewRow, StoredTrace};
 
@@ -306,6 +307,9 @@ pub struct DreamPlan {
     /// Tombstones that are lifted, because the user said it again.
     #[serde(default)]
     pub lifted: Vec<String>,
+    /// What the book of recalls takes in.
+    #[serde(default)]
+    pub recalls: Vec<RecallEvent>,
     /// What the embedder was calibrated to, if tonight did that.
     #[serde(default)]
     pub calibrated: Option<Calibrated>,

@@ -17,21 +17,30 @@ use crate::rem::conflict::Claim;
 use crate::rem::fading;
 use crate::remembered::Remembered;
 use crate::state::ledger::AgentDays;
+use crate::state::recalls::RecallEvent;
 
 /// With `auto`, recall sources must have been readable on so many active days before an agent's memories may fade.
 const READABLE_DAYS: usize = 14;
 /// A clock that went back by more days than this had been ahead before.
 const BELIEVED_AHEAD: u64 = 60;
 
-/// Recalls of the last days, as read from `recalls/*.jsonl`.
+/// Recalls, of tonight's reading and of earlier ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recalls {
     /// Memory id and day.
     pub by_id: BTreeSet<(String, NaiveDate)>,
     /// Memory text and day.
     pub by_text: BTreeSet<(String, NaiveDate)>,
-    /// Whether there is any recall source that could be read.
+    /// Those of `by_id` that agents noted, with the file.
+    pub noted: BTreeMap<(String, NaiveDate), String>,
+    /// Those of `by_text`, with the file.
+    pub noted_texts: BTreeMap<(String, NaiveDate), String>,
+    /// Whether `recalls/*.jsonl` could be read: it is every agent's.
     pub readable: bool,
+    /// Agents whose transcripts could be read.
+    pub readable_agents: BTreeSet<String>,
+    /// What the book of recalls takes in.
+    pub events: Vec<RecallEvent>,
 }
 
 /// Whether an agent's memories may fade at all.
@@ -64,7 +73,8 @@ impl<'a> Traces<'a> {
             Self { night, known, days: BTreeMap::new(), ledger: BTreeMap::new(), now: BTreeMap::new() };
         let agents: BTreeSet<String> = known.agents().into_iter().chain(active.keys().cloned()).collect();
         for agent in agents {
-            traces.open_ledger(&agent, active.get(&agent), recalls.readable);
+            let readable = recalls.readable || recalls.readable_agents.contains(&agent);
+            traces.open_ledger(&agent, active.get(&agent), readable);
         }
         let open: HashSet<&str> =
             rem.resolutions.waiting.iter().map(|index| rem.claims[*index].id.as_str()).collect();

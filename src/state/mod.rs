@@ -8,6 +8,7 @@ pub mod ledger;
 pub mod lock;
 pub mod maintenance;
 pub mod placeholder_key;
+pub mod recalls;
 pub mod tombstones;
 pub mod versions;
 

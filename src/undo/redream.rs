@@ -90,6 +90,9 @@ pub struct TakenUp {
 /// When there is no such episode in one of the two folders, another run holds the lock, or a file cannot be written.
 pub async fn redream(config: &Config, file: &str) -> Result<TakenUp, Error> {
     let _lock = Lock::take(&config.state_dir())?;
+    if crate::dream::is_of_transcript(file) {
+        return of_transcript(config, file).await;
+    }
     let found = find(config, file)?;
     let bytes = read_if_there(&found)?.unwrap_or_default();
     let name = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -112,20 +115,42 @@ pub async fn redream(config: &Config, file: &str) -> Result<TakenUp, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digests: BTreeSet<String> =
         chunk(&episode, config.timezone).into_iter().map(|chunk| chunk.digest).collect();
+    open_again(config, &name, path, is_archived, &digests)
+}
+
+/// An episode of the gateway's transcripts: it lies where it always did.
+async fn of_transcript(config: &Config, name: &str) -> Result<TakenUp, Error> {
+    let found = crate::dream::episodes_named(config, name, has_agent(config).await?);
+    let Some((path, _)) = found.first().cloned() else {
+        let (archive, episodes) = (config.archive_dir(), config.gateway_state_dir.clone());
+        return Err(RedreamError::NotFound { file: name.to_owned(), archive, episodes }.into());
+    };
+    let chunks = found.iter().flat_map(|(_, episode)| chunk(episode, config.timezone));
+    open_again(config, name, path, false, &chunks.map(|chunk| chunk.digest).collect())
+}
+
+/// Opens the chunks again in the journal.
+fn open_again(
+    config: &Config,
+    name: &str,
+    path: PathBuf,
+    came_back: bool,
+    digests: &BTreeSet<String>,
+) -> Result<TakenUp, Error> {
     let journal = Journal::read(&config.state_dir())?;
     let fates: Vec<Fate> = digests.iter().filter_map(|d| journal.get(d)).map(|record| record.fate).collect();
     let open = |digest: &String| ChunkRecord {
         digest: digest.clone(),
         fate: Fate::HeldBack,
         nights: 0,
-        episode: name.clone(),
+        episode: name.to_owned(),
         run: RUN.to_owned(),
     };
     let known = digests.iter().filter(|digest| journal.get(digest).is_some());
     Journal::append(&config.state_dir(), &known.map(open).collect::<Vec<_>>())?;
     Ok(TakenUp {
         path,
-        came_back: is_archived,
+        came_back,
         chunks: digests.len(),
         settled: fates.iter().filter(|fate| fate.is_final()).count(),
         passed_over: fates.iter().filter(|fate| **fate == Fate::PassedOver).count(),
@@ -213,12 +238,19 @@ fn come_back(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, StateEr
 async fn read(config: &Config, folder: &Folder, name: &str, bytes: &[u8]) -> Result<Episode, Error> {
     let mut episode = episode::parse(name, bytes, &config.reading(folder));
     // A table without agents is one agent's, whatever session an episode is from.
-    match Store::open(&config.lancedb_uri).await {
-        Ok(store) if !store.has_agent() => episode.agent.clone_from(&config.agent),
-        Ok(_) | Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => {}
-        Err(error) => return Err(error.into()),
+    if !has_agent(config).await? {
+        episode.agent.clone_from(&config.agent);
     }
     Ok(episode)
+}
+
+/// Whether the table, if there is one, tells agents apart.
+async fn has_agent(config: &Config) -> Result<bool, Error> {
+    match Store::open(&config.lancedb_uri).await {
+        Ok(store) => Ok(store.has_agent()),
+        Err(StoreError::Missing { .. } | StoreError::NoTable { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

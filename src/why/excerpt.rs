@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Kept, Place};
 use crate::config::{Config, Folder};
+use crate::dream::episodes_named;
 use crate::episode::{date_in, parse};
 use crate::memory::{RawMemory, Source};
 use crate::nrem::chunk::chunk;
@@ -89,6 +90,12 @@ impl<'a> Excerpts<'a> {
     /// The chunks of every file that may be the episode; those still in the folder count first.
     fn read(&self, episode: &str) -> HashMap<String, Found> {
         let mut chunks = HashMap::new();
+        for (file, read) in episodes_named(self.config, episode, self.has_agent) {
+            for piece in chunk(&read, self.config.timezone) {
+                let found = Found { file: file.clone(), lines: piece.lines, text: piece.text };
+                chunks.entry(piece.digest).or_insert(found);
+            }
+        }
         // A name from a stored trace must not lead out of the two folders.
         if date_in(episode).is_none() || episode.contains(['/', '\\']) {
             return chunks;

@@ -25,6 +25,7 @@ mod privacy;
 mod readme;
 mod reembed;
 mod store;
+mod transcripts;
 mod undo;
 mod units;
 mod vanished;

@@ -7,6 +7,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use dreamer::config::Config;
 use dreamer::language::counted;
 use dreamer::memory::{Archived, Memory, RawMemory, Similarity, Trace};
+use dreamer::state::recalls::RecallBook;
 use dreamer::store::{Store, StoreError};
 use dreamer::why::raw_of;
 use serde_json::{Map, Value, json};
@@ -15,6 +16,9 @@ use crate::args::Look;
 use crate::failure::{Failure, print};
 use crate::output;
 use crate::search::search;
+
+/// Recalls that are shown one by one.
+const RECALLS_SHOWN: usize = 10;
 
 /// What people are told about how much a memory matters.
 pub(crate) fn tier(importance: f64) -> &'static str {
@@ -91,6 +95,7 @@ fn by_importance(mut memories: Vec<Memory>) -> Vec<Memory> {
 pub(crate) struct Dates<'a> {
     config: &'a Config,
     traces: HashMap<String, Trace>,
+    recalls: RecallBook,
 }
 
 impl<'a> Dates<'a> {
@@ -99,7 +104,8 @@ impl<'a> Dates<'a> {
         if !traces.unreadable.is_empty() {
             tracing::warn!("{} cannot be read", counted(traces.unreadable.len(), "trace"));
         }
-        Ok(Self { config, traces: traces.traces })
+        let recalls = RecallBook::read(&config.state_dir())?;
+        Ok(Self { config, traces: traces.traces, recalls })
     }
 
     /// How a live memory stands: its tier, and whether it is pinned.
@@ -251,6 +257,10 @@ async fn show(config: &Config, store: &Store, id: &str, detail: bool, json: bool
             Found::Archived(archived) => archived_json(archived),
         };
         row["trace"] = json!(trace);
+        row["recalls"] = recalls_of(trace, &found.memory().id, &dates)
+            .into_iter()
+            .map(|(day, way, place)| json!({"day": day, "way": way, "place": place}))
+            .collect();
         if let Some(raw) = &raw {
             row["raw"] = raw.iter().map(raw_json).collect();
         }
@@ -327,6 +337,26 @@ fn chunks(raw: &[RawMemory], dates: &Dates<'_>) -> String {
     })
 }
 
+/// The recalls that count: day, how, and where that was read. Of days before the book was kept only the day is known.
+fn recalls_of(
+    trace: Option<&Trace>,
+    id: &str,
+    dates: &Dates<'_>,
+) -> Vec<(NaiveDate, &'static str, Option<String>)> {
+    let Some(trace) = trace else { return vec![] };
+    let of_day = |day: &NaiveDate| {
+        let known: Vec<_> = dates.recalls.of(id).filter(|(on, ..)| on == day).collect();
+        match known.is_empty() {
+            true => vec![(*day, "recalled", None)],
+            false => known
+                .into_iter()
+                .map(|(day, way, place)| (day, way.as_str(), Some(place.to_owned())))
+                .collect(),
+        }
+    };
+    trace.recalled.iter().flat_map(of_day).collect()
+}
+
 fn known_of(trace: &Trace, dates: &Dates<'_>) -> Vec<(&'static str, String)> {
     let days = |days: &BTreeSet<NaiveDate>| {
         let last = days.last().map(|day| format!(", last on {day}")).unwrap_or_default();
@@ -344,6 +374,15 @@ fn known_of(trace: &Trace, dates: &Dates<'_>) -> Vec<(&'static str, String)> {
     rows.extend(trace.merged_from.iter().map(|id| ("merged from", id.clone())));
     if !trace.recalled.is_empty() {
         rows.push(("recalled", days(&trace.recalled)));
+        let recalls = recalls_of(Some(trace), &trace.id, dates);
+        let earlier = recalls.len().saturating_sub(RECALLS_SHOWN);
+        for (day, way, place) in recalls.into_iter().skip(earlier) {
+            let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
+            rows.push(("", format!("{day} {way}{place}")));
+        }
+        if earlier > 0 {
+            rows.push(("", format!("and {}", counted(earlier, "earlier recall"))));
+        }
     }
     if !trace.reinforced.is_empty() {
         rows.push(("said again", days(&trace.reinforced)));
