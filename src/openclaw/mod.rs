@@ -2,9 +2,14 @@
 //! and nowhere else.
 
 pub mod config;
+pub mod dreaming;
 pub(crate) mod envelope;
 pub mod gateway;
 pub mod hook;
+pub mod lengths;
+pub mod memory_settings;
+pub mod models;
 pub(crate) mod noise;
 pub mod session;
 pub(crate) mod stamp;
+pub mod wanted;
