@@ -21,6 +21,7 @@ use crate::store::Store;
 use crate::trigger::{self, Due, Window};
 
 pub use cost::Cost;
+pub(crate) use health::vectors;
 pub use health::{Ages, Archive, Fading, Health, Vectors};
 pub use show::show;
 
@@ -155,7 +156,7 @@ pub async fn is_first_night_on_existing_table(config: &Config) -> Result<bool, E
     Ok(some && crate::plan::run::last_finished(&config.runs_dir())?.is_none())
 }
 
-fn waiting(queues: &Queues) -> Waiting {
+pub(crate) fn waiting(queues: &Queues) -> Waiting {
     let ordered = |id: &str| queues.orders.iter().any(|order| order.key == id);
     let open: Vec<_> = queues.open().filter(|item| !ordered(&item.id)).collect();
     let questions = open.iter().filter(|item| review::is_asked(item)).count();
@@ -167,7 +168,7 @@ fn waiting(queues: &Queues) -> Waiting {
     }
 }
 
-fn last_run(config: &Config, warnings: &mut Vec<String>) -> Result<Option<LastRun>, Error> {
+pub(crate) fn last_run(config: &Config, warnings: &mut Vec<String>) -> Result<Option<LastRun>, Error> {
     let mut last: Option<(DateTime<Utc>, Run)> = None;
     for run in Run::all(&config.runs_dir())? {
         if let Some(at) = run.finished_at()?.filter(|at| last.as_ref().is_none_or(|(last, _)| at >= last)) {

@@ -45,9 +45,8 @@ impl OpenClaw {
     /// Its own dreaming, in a gateway of this version; of the one that wrote the settings where that is not known.
     pub fn dreaming(&self, version: Option<&str>) -> Dreaming {
         let slot = self.text(&["plugins", "slots", "memory"]);
-        let plugin = slot
-            .filter(|slot| !slot.eq_ignore_ascii_case("none"))
-            .unwrap_or_else(|| DEFAULT_SLOT.to_owned());
+        let plugin =
+            slot.filter(|slot| !slot.eq_ignore_ascii_case("none")).unwrap_or_else(|| DEFAULT_SLOT.to_owned());
         let base = ["plugins", "entries", &plugin, "config", "dreaming"];
         let text = |key: &str| self.text(&[&base[..], &[key]].concat());
         let written_by = self.written_by();
@@ -102,9 +101,9 @@ fn times_of_day(line: &str) -> Option<Vec<NaiveTime>> {
         _ => return None,
     };
     let (minutes, hours) = (numbers(fields[0], 60)?, numbers(fields[1], 24)?);
-    let times = hours.iter().flat_map(|hour| {
-        minutes.iter().filter_map(move |minute| NaiveTime::from_hms_opt(*hour, *minute, 0))
-    });
+    let times = hours
+        .iter()
+        .flat_map(|hour| minutes.iter().filter_map(move |minute| NaiveTime::from_hms_opt(*hour, *minute, 0)));
     Some(times.collect())
 }
 

@@ -50,7 +50,9 @@ fn session_files(folder: &Path) -> Vec<(String, String)> {
         .collect();
     files.sort();
     let newest = files.into_iter().rev().take(FILES);
-    newest.filter_map(|(_, path)| Some((path.display().to_string(), std::fs::read_to_string(&path).ok()?))).collect()
+    newest
+        .filter_map(|(_, path)| Some((path.display().to_string(), std::fs::read_to_string(&path).ok()?)))
+        .collect()
 }
 
 /// The newest events with their sessions. `immutable`, because reading a database in use the usual way would make files
@@ -126,9 +128,7 @@ mod tests {
             .unwrap();
         for seq in 0..3 {
             let event = message("user", r#""again""#, 28);
-            database
-                .execute("INSERT INTO transcript_events VALUES ('s', ?1, ?2, ?1)", (seq, event))
-                .unwrap();
+            database.execute("INSERT INTO transcript_events VALUES ('s', ?1, ?2, ?1)", (seq, event)).unwrap();
         }
         drop(database);
         let before = std::fs::read_dir(agent.join("agent")).unwrap().count();

@@ -185,8 +185,9 @@ mod tests {
     }
 
     fn with_embedding(embedding: &str, more: &str, environment: &[(&str, &str)]) -> Embedding {
-        let text =
-            format!("{{{more} plugins: {{entries: {{'memory-lancedb': {{config: {{embedding: {embedding}}}}}}}}}}}");
+        let text = format!(
+            "{{{more} plugins: {{entries: {{'memory-lancedb': {{config: {{embedding: {embedding}}}}}}}}}}}"
+        );
         openclaw(&text, environment).1.memory().embedding.unwrap()
     }
 
@@ -213,9 +214,13 @@ mod tests {
 
     #[test]
     fn the_newer_shape_takes_address_and_key_from_the_provider() {
-        let models = "models: {providers: {ollama: {baseUrl: 'http://box:11434', api: 'ollama', apiKey: 'k'}}},";
+        let models =
+            "models: {providers: {ollama: {baseUrl: 'http://box:11434', api: 'ollama', apiKey: 'k'}}},";
         let found = with_embedding("{provider: 'ollama', model: 'mxbai-embed-large'}", models, &[]);
-        assert_eq!((found.api.as_deref(), found.base_url.as_deref()), (Some("ollama"), Some("http://box:11434")));
+        assert_eq!(
+            (found.api.as_deref(), found.base_url.as_deref()),
+            (Some("ollama"), Some("http://box:11434"))
+        );
         let bare = with_embedding("{provider: 'openai'}", "", &[("OPENAI_API_KEY", "sk")]);
         assert_eq!((bare.model.as_str(), told(&bare.key).as_str()), (DEFAULT_MODEL, "$OPENAI_API_KEY"));
         assert_eq!((bare.base_url, bare.dimensions), (None, None));

@@ -34,7 +34,9 @@ impl OpenClaw {
         let is_named = entries.is_some_and(|entries| entries.contains_key(HOOK));
         let names_others = entries.is_some_and(|entries| !entries.is_empty());
         let discovers = is(&["enabled"], true) && !names_others
-            || internal(&["load", "extraDirs"]).and_then(Value::as_array).is_some_and(|dirs| !dirs.is_empty());
+            || internal(&["load", "extraDirs"])
+                .and_then(Value::as_array)
+                .is_some_and(|dirs| !dirs.is_empty());
         if is_named || discovers { Hook::On } else { Hook::NotSelected }
     }
 
@@ -74,8 +76,12 @@ impl OpenClaw {
             entry.insert("enabled".into(), json!(true));
         }
         if memory.embedding.is_none() {
-            let embedding = json!({ "apiKey": "${OPENAI_API_KEY}", "model": super::memory_settings::DEFAULT_MODEL });
-            entry.insert("config".into(), json!({ "embedding": embedding, "autoRecall": true, "autoCapture": true }));
+            let embedding =
+                json!({ "apiKey": "${OPENAI_API_KEY}", "model": super::memory_settings::DEFAULT_MODEL });
+            entry.insert(
+                "config".into(),
+                json!({ "embedding": embedding, "autoRecall": true, "autoCapture": true }),
+            );
         }
         if !entry.is_empty() {
             plugins.insert("entries".into(), json!({ PLUGIN: entry }));
@@ -146,13 +152,16 @@ mod tests {
         assert_eq!(openclaw(whole).missing(), None);
         let short = openclaw(&whole.replace(", messages: 200", "")).missing().unwrap();
         assert_eq!(short, json!({"hooks": {"internal": {"entries": {"session-memory": {"messages": 200}}}}}));
-        let other = openclaw(&whole.replace("slots: {memory: 'memory-lancedb'}", "slots: {memory: 'memory-core'}"));
+        let other =
+            openclaw(&whole.replace("slots: {memory: 'memory-lancedb'}", "slots: {memory: 'memory-core'}"));
         assert_eq!(other.missing().unwrap(), json!({"plugins": {"slots": {"memory": "memory-lancedb"}}}));
         let all = openclaw("{}").missing().unwrap();
         let text = json5(&all);
         let read: Value = json5::from_str(&text).unwrap();
         assert_eq!(read, all);
-        for part in ["hooks: {\n  ", "\"session-memory\": {", "messages: 200,", "apiKey: \"${OPENAI_API_KEY}\","] {
+        for part in
+            ["hooks: {\n  ", "\"session-memory\": {", "messages: 200,", "apiKey: \"${OPENAI_API_KEY}\","]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

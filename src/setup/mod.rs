@@ -16,8 +16,8 @@ use chrono::{DateTime, Utc};
 use self::example::{make_examples, refuse_real_home};
 use self::settings::{Choice, Written, choices, make_env_file, with_choices};
 use crate::config::{Config, ConfigError, Layers, Origin, warnings};
-use crate::openclaw::config::OpenClawError;
 use crate::error::{Error, chain, way_out_if_empty};
+use crate::openclaw::config::OpenClawError;
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::configured;
@@ -108,6 +108,8 @@ pub struct Report {
     pub must_name_home: bool,
     /// The settings file the next command has to name.
     pub env_file: Option<PathBuf>,
+    /// Whether it was `setup --openclaw`.
+    pub is_for_openclaw: bool,
     /// What could not be taken from a gateway's settings, or differs from them.
     pub notes: Vec<String>,
     /// What a gateway's settings lack: the file, and what a person can paste into it.
@@ -170,6 +172,7 @@ async fn make(
         env_file: layers.env_file.clone(),
         warnings: warnings(&layers, &config),
         lacks_table: length.is_none(),
+        is_for_openclaw: absent == Absent::IsTheGateways,
         ..Report::default()
     };
     make_folders(&config, &mut report)?;
@@ -568,8 +571,10 @@ mod tests {
     fn chosen_values_stand_in_the_template_and_survive_being_read() {
         let dir = tempfile::tempdir().unwrap();
         let odd = r#"it's "q" $HOME \ # end"#;
-        let text =
-            env_file(&[Choice::new("OPENAI_LLM_MODEL", odd), Choice::new("DREAMER_LLM_PROVIDER", "extractive")], &[]);
+        let text = env_file(
+            &[Choice::new("OPENAI_LLM_MODEL", odd), Choice::new("DREAMER_LLM_PROVIDER", "extractive")],
+            &[],
+        );
         fs::write(dir.path().join(".env"), text).unwrap();
         let layers = Layers { working_dir: dir.path().into(), ..Layers::default() }.with_files(None).unwrap();
         assert_eq!(layers.get("OPENAI_LLM_MODEL").unwrap().0, odd);

@@ -64,11 +64,7 @@ pub async fn setup_openclaw(layers: &Layers, path: Option<&Path>) -> Result<Repo
     let more: Vec<Choice> = derived.choices.iter().filter(is_kept).cloned().collect();
     choices.extend(more);
     // Which of a gateway's table layouts is right only the gateway knows, so it makes the table.
-    let absent = match memory.embedding {
-        Some(_) => Absent::IsTheGateways,
-        None => Absent::IsMade,
-    };
-    let (mut report, written) = make(&layers, &choices, &derived.hints, absent, None).await?;
+    let (mut report, written) = make(&layers, &choices, &derived.hints, Absent::IsTheGateways, None).await?;
     report.notes.extend(differences(&derived, &layers, written));
     if written == Written::New {
         report.notes.extend(derived.copied.iter().map(|(name, place)| {
@@ -238,7 +234,9 @@ fn key(key: &Key, base_url: Option<&str>, whose: &str, layers: &Layers, derived:
                      in the settings file"
                 ));
             }
-            if name != NAME && let Some((value, _)) = layers.get(name) {
+            if name != NAME
+                && let Some((value, _)) = layers.get(name)
+            {
                 derived.choices.push(Choice::referring(NAME, value, name));
             }
         }
@@ -270,7 +268,12 @@ fn language_model(chat: Option<ChatModel>, embeds: &Server, layers: &Layers, der
             if let (Server::Ollama(other), Some(address)) = (embeds, &address)
                 && other.as_ref().is_some_and(|other| other != address)
             {
-                leave_open(&format!("{name} is on another Ollama server than the embedding model, and OLLAMA_BASE_URL is one for both"), derived);
+                leave_open(
+                    &format!(
+                        "{name} is on another Ollama server than the embedding model, and OLLAMA_BASE_URL is one for both"
+                    ),
+                    derived,
+                );
                 return;
             }
             derived.set("DREAMER_LLM_PROVIDER", "ollama");
@@ -281,7 +284,12 @@ fn language_model(chat: Option<ChatModel>, embeds: &Server, layers: &Layers, der
         }
         Kind::OpenAi => match embeds {
             Server::OpenAi(other) if !same_server(other.as_deref(), chat.base_url.as_deref()) => {
-                leave_open(&format!("{name} is on another server than the embedding model, and OPENAI_BASE_URL is one for both"), derived);
+                leave_open(
+                    &format!(
+                        "{name} is on another server than the embedding model, and OPENAI_BASE_URL is one for both"
+                    ),
+                    derived,
+                );
             }
             Server::OpenAi(_) => {
                 derived.set("DREAMER_LLM_PROVIDER", "openai");
@@ -294,7 +302,9 @@ fn language_model(chat: Option<ChatModel>, embeds: &Server, layers: &Layers, der
                 key(&chat.key, chat.base_url.as_deref(), "the language model", layers, derived);
             }
         },
-        Kind::Other => leave_open(&format!("the agent talks with {name}, which this version cannot ask"), derived),
+        Kind::Other => {
+            leave_open(&format!("the agent talks with {name}, which this version cannot ask"), derived)
+        }
     }
 }
 
@@ -317,8 +327,12 @@ fn same_server(one: Option<&str>, other: Option<&str>) -> bool {
 
 /// The agents by the ids that their rows have, and the default one.
 fn agents(openclaw: &OpenClaw) -> (Vec<String>, String) {
-    let mut ids: Vec<String> =
-        openclaw.agents().into_iter().map(|(id, _)| id.trim().to_lowercase()).filter(|id| !id.is_empty()).collect();
+    let mut ids: Vec<String> = openclaw
+        .agents()
+        .into_iter()
+        .map(|(id, _)| id.trim().to_lowercase())
+        .filter(|id| !id.is_empty())
+        .collect();
     ids.dedup();
     if ids.is_empty() {
         ids.push("main".into());
@@ -375,7 +389,9 @@ fn differences(derived: &Derived, layers: &Layers, written: Written) -> Vec<Stri
         match layers.get(choice.name) {
             Some((value, origin)) if !choice.says_the_same(value, layers) => Some(match choice.is_secret() {
                 true => format!("{} ({origin}) is another key than the gateway's", choice.name),
-                false => format!("{}={value} ({origin}), but the gateway's settings say {shown}", choice.name),
+                false => {
+                    format!("{}={value} ({origin}), but the gateway's settings say {shown}", choice.name)
+                }
             }),
             None if written == Written::Existed => {
                 Some(format!("the settings file, which is left as it is, lacks {}={shown}", choice.name))
@@ -386,8 +402,11 @@ fn differences(derived: &Derived, layers: &Layers, written: Written) -> Vec<Stri
     // What was pointed at by a flag of this command is a difference to nobody.
     let is_named = |choice: &&Choice| !layers.flags.contains_key(choice.name);
     let of_flags = |choice: &Choice| {
-        (written == Written::Existed && !layers.files.iter().any(|file| file.values.contains_key(choice.name)))
-            .then(|| format!("the settings file, which is left as it is, lacks {}={}", choice.name, choice.shown()))
+        (written == Written::Existed
+            && !layers.files.iter().any(|file| file.values.contains_key(choice.name)))
+        .then(|| {
+            format!("the settings file, which is left as it is, lacks {}={}", choice.name, choice.shown())
+        })
     };
     let others = derived.choices.iter().filter(is_named).filter_map(differing);
     let flags = derived.choices.iter().filter(|choice| !is_named(choice)).filter_map(of_flags);
@@ -398,9 +417,13 @@ fn differences(derived: &Derived, layers: &Layers, written: Written) -> Vec<Stri
 fn too_few_messages(openclaw: &OpenClaw) -> Option<String> {
     match openclaw.hook() {
         Hook::On => {}
-        Hook::Off => return Some("the session-memory hook is switched off: no episode is written; see below".into()),
+        Hook::Off => {
+            return Some("the session-memory hook is switched off: no episode is written; see below".into());
+        }
         Hook::NotSelected => {
-            return Some("the session-memory hook is not switched on: no episode is written; see below".into());
+            return Some(
+                "the session-memory hook is not switched on: no episode is written; see below".into(),
+            );
         }
     }
     let kept = openclaw.messages_kept();
@@ -508,7 +531,10 @@ mod tests {
         );
         let (shown, _) = derived(&text, &[]);
         assert!(shown.contains(&"DREAMER_AGENTS=main=@/ws/memory,work=/srv/work/memory".into()), "{shown:?}");
-        assert!(shown.contains(&"DREAMER_AGENT=main".into()) && shown.contains(&"DREAMER_EPISODES_DIR=@/ws/memory".into()));
+        assert!(
+            shown.contains(&"DREAMER_AGENT=main".into())
+                && shown.contains(&"DREAMER_EPISODES_DIR=@/ws/memory".into())
+        );
     }
 
     #[test]
@@ -539,14 +565,23 @@ mod tests {
         let claude = memory("{apiKey: 'k'}", "agents: {defaults: {model: 'anthropic/claude-x'}}");
         let (shown, found) = derived(&claude, &[]);
         assert!(!shown.iter().any(|s| s.starts_with("DREAMER_LLM_PROVIDER")));
-        assert!(found.hints[0].1.contains("anthropic/claude-x") && found.hints[0].0 == "DREAMER_LLM_PROVIDER");
+        assert!(
+            found.hints[0].1.contains("anthropic/claude-x") && found.hints[0].0 == "DREAMER_LLM_PROVIDER"
+        );
         let elsewhere = memory(
             "{apiKey: 'k', baseUrl: 'http://127.0.0.1:9/v1', model: 'm', dimensions: 8}",
             "agents: {defaults: {model: 'openai/gpt-5'}}",
         );
         assert!(notes(&elsewhere).contains("another server"), "{}", notes(&elsewhere));
-        let odd = notes("{plugins: {slots: {memory: 'memory-core'}}, agents: {defaults: {userTimezone: 'Berlin'}}}");
-        for part in ["memory-core, not memory-lancedb", "is not there", "is Berlin, which is no IANA name", "no plain token"] {
+        let odd = notes(
+            "{plugins: {slots: {memory: 'memory-core'}}, agents: {defaults: {userTimezone: 'Berlin'}}}",
+        );
+        for part in [
+            "memory-core, not memory-lancedb",
+            "is not there",
+            "is Berlin, which is no IANA name",
+            "no plain token",
+        ] {
             assert!(odd.contains(part), "{part}: {odd}");
         }
         let remote = "{plugins: {entries: {'memory-lancedb': {enabled: false, config: {dbPath: 's3://b', embedding: {}}}}}}";
@@ -558,7 +593,10 @@ mod tests {
 
     #[test]
     fn a_key_of_the_environment_is_referred_to_and_not_copied() {
-        let text = memory("{apiKey: '${ZHIPU_API_KEY}', model: 'embedding-3', baseUrl: 'https://z.example/v1', dimensions: 8}", "");
+        let text = memory(
+            "{apiKey: '${ZHIPU_API_KEY}', model: 'embedding-3', baseUrl: 'https://z.example/v1', dimensions: 8}",
+            "",
+        );
         let (_, found) = derived(&text, &[("ZHIPU_API_KEY", "sk-secret")]);
         let choice = found.choices.iter().find(|c| c.name == "OPENAI_API_KEY").unwrap();
         assert_eq!(choice.shown(), "${ZHIPU_API_KEY}");

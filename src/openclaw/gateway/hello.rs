@@ -32,8 +32,7 @@ impl Hello {
         let scopes = payload.pointer("/auth/scopes").and_then(Value::as_array);
         Self {
             version: payload.pointer("/server/version").and_then(Value::as_str).map(str::to_owned),
-            scopes: scopes
-                .map(|scopes| scopes.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+            scopes: scopes.map(|scopes| scopes.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
             uptime: payload.pointer("/snapshot/uptimeMs").and_then(Value::as_u64).map(Duration::from_millis),
         }
     }

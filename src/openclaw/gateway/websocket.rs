@@ -52,7 +52,8 @@ impl WebSocket {
             .await
             .map_err(|_| silent)?
             .map_err(|error| unreachable(endpoint, error))?;
-        let mut socket = Self { stream, endpoint: endpoint.clone(), patience, calls: 0, hello: Hello::default() };
+        let mut socket =
+            Self { stream, endpoint: endpoint.clone(), patience, calls: 0, hello: Hello::default() };
         socket.hello = Hello::read(&socket.log_in().await?);
         Ok(socket)
     }
