@@ -13,7 +13,7 @@ use crate::openclaw::config::OpenClaw;
 use crate::openclaw::hook;
 use crate::openclaw::lengths::{LongDay, longest_day};
 use crate::openclaw::memory_settings::{Database, PLUGIN};
-use crate::openclaw::wanted::{ENOUGH_MESSAGES, Hook};
+use crate::openclaw::wanted::{ENOUGH_MESSAGES, Hook, WANTED_MESSAGES};
 
 const CHECK: &str = "episodes";
 /// A gateway that has written nothing for so many days is looked at.
@@ -159,7 +159,7 @@ fn of_length(writer: &Writer) -> Line {
     const CHECK: &str = "hook";
     let Writer { kept, cut: (full, of), longest, .. } = writer;
     let remedy =
-        format!("set hooks.internal.entries.session-memory.messages to {ENOUGH_MESSAGES} in openclaw.json");
+        format!("set hooks.internal.entries.session-memory.messages to {WANTED_MESSAGES} in openclaw.json");
     match longest {
         Some(LongDay { messages, date }) if messages > kept => Line::warn(
             CHECK,

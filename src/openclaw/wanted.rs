@@ -4,10 +4,16 @@
 use serde_json::{Map, Value, json};
 
 use super::config::OpenClaw;
+use super::gateway::hello::{Release, release};
 use super::memory_settings::PLUGIN;
 
 /// How many messages of a session the hook should keep at least: the days of most people fit.
 pub const ENOUGH_MESSAGES: u64 = 200;
+/// How many it is told to keep where it keeps fewer.
+pub const WANTED_MESSAGES: u64 = 500;
+
+/// The newest release known to bring the plugin along.
+const BRINGS_THE_PLUGIN: Release = (2026, 4, 15);
 
 const HOOK: &str = "session-memory";
 
@@ -49,7 +55,7 @@ impl OpenClaw {
             entry.insert("enabled".into(), json!(true));
         }
         if kept < ENOUGH_MESSAGES {
-            entry.insert("messages".into(), json!(ENOUGH_MESSAGES));
+            entry.insert("messages".into(), json!(WANTED_MESSAGES));
         }
         if !entry.is_empty() {
             let mut internal = json!({ "entries": { HOOK: entry } });
@@ -65,6 +71,19 @@ impl OpenClaw {
         (!missing.is_empty()).then_some(Value::Object(missing))
     }
 
+    /// Whether the plugin lacks the right to see prompts and messages. It is one of its own package in current releases, which
+    /// ask for that; a release that still brought it along refuses settings with this key.
+    fn needs_conversation_access(&self, is_there: bool) -> bool {
+        let entry = |path: &[&str]| self.at(&[&["plugins", "entries", PLUGIN], path].concat());
+        if entry(&["hooks", "allowConversationAccess"]) == Some(&Value::Bool(true)) {
+            return false;
+        }
+        match self.written_by().as_deref().and_then(release) {
+            Some(release) => release > BRINGS_THE_PLUGIN,
+            None => !is_there || entry(&["config", "embedding", "provider"]).is_some(),
+        }
+    }
+
     fn missing_plugins(&self) -> Map<String, Value> {
         let memory = self.memory();
         let mut plugins = Map::new();
@@ -74,6 +93,9 @@ impl OpenClaw {
         let mut entry = Map::new();
         if !memory.is_there || memory.is_off {
             entry.insert("enabled".into(), json!(true));
+        }
+        if self.needs_conversation_access(memory.is_there) {
+            entry.insert("hooks".into(), json!({ "allowConversationAccess": true }));
         }
         if memory.embedding.is_none() {
             let embedding =
@@ -151,17 +173,28 @@ mod tests {
             plugins: {slots: {memory: 'memory-lancedb'}, entries: {'memory-lancedb': {config: {embedding: {apiKey: 'k'}}}}}}";
         assert_eq!(openclaw(whole).missing(), None);
         let short = openclaw(&whole.replace(", messages: 200", "")).missing().unwrap();
-        assert_eq!(short, json!({"hooks": {"internal": {"entries": {"session-memory": {"messages": 200}}}}}));
+        assert_eq!(short, json!({"hooks": {"internal": {"entries": {"session-memory": {"messages": 500}}}}}));
         let other =
             openclaw(&whole.replace("slots: {memory: 'memory-lancedb'}", "slots: {memory: 'memory-core'}"));
         assert_eq!(other.missing().unwrap(), json!({"plugins": {"slots": {"memory": "memory-lancedb"}}}));
+        let access = |settings: &str| {
+            openclaw(settings).missing().is_some_and(|m| m.to_string().contains("allowConv"))
+        };
+        assert!(!access(whole), "an unknown release with the older shape may refuse it");
+        assert!(access(&whole.replacen('{', "{meta: {lastTouchedVersion: '2026.9.6'}, ", 1)));
+        assert!(!access(&whole.replacen('{', "{meta: {lastTouchedVersion: '2026.4.15'}, ", 1)));
+        assert!(access(&whole.replace("apiKey: 'k'", "provider: 'openai'")));
         let all = openclaw("{}").missing().unwrap();
         let text = json5(&all);
         let read: Value = json5::from_str(&text).unwrap();
         assert_eq!(read, all);
-        for part in
-            ["hooks: {\n  ", "\"session-memory\": {", "messages: 200,", "apiKey: \"${OPENAI_API_KEY}\","]
-        {
+        for part in [
+            "hooks: {\n  ",
+            "\"session-memory\": {",
+            "messages: 500,",
+            "allowConversationAccess: true,",
+            "apiKey: \"${OPENAI_API_KEY}\",",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
