@@ -48,10 +48,13 @@ pub(super) struct Found {
     timezone: Tz,
     window: Option<(NaiveTime, NaiveTime)>,
     dreaming: Option<Dreaming>,
+    /// Whether session-flush asks by the gateway's own program, which may be let in where we are not.
+    by_program: bool,
 }
 
 pub(super) async fn look(
     config: &Config,
+    by_program: bool,
     openclaw: Result<OpenClaw, OpenClawError>,
     runs: &runs::Found,
     asking: Asking,
@@ -70,6 +73,7 @@ pub(super) async fn look(
         timezone: config.timezone,
         window: config.window,
         dreaming: openclaw.map(|openclaw| openclaw.dreaming(version.as_deref())),
+        by_program,
     }
 }
 
@@ -128,6 +132,11 @@ pub(super) fn lines(found: &Found) -> Vec<Line> {
             CHECK,
             format!("nothing listens at {url}"),
             "start it (`openclaw gateway start`), or set OPENCLAW_GATEWAY_URL",
+        )],
+        Asked::Refused(why) if found.by_program => vec![Line::warn(
+            CHECK,
+            why.clone(),
+            "session-flush asks by the gateway's own program (DREAMER_FLUSH_TRANSPORT=cli); try `session-flush --dry-run`",
         )],
         Asked::Refused(why) => {
             vec![Line::fail(CHECK, why.clone(), "see what it says; session-flush does not work without")]
@@ -224,6 +233,7 @@ mod tests {
             timezone: Tz::UTC,
             window: None,
             dreaming: None,
+            by_program: false,
         }
     }
 
@@ -248,6 +258,8 @@ mod tests {
         for fails in [Asked::Unusable("x".into()), Asked::NotThere(url()), Asked::Refused("x".into())] {
             assert_eq!(first(fails).level, Level::Fail);
         }
+        let by_program = Found { by_program: true, ..found(Asked::Refused("x".into())) };
+        assert_eq!(lines(&by_program)[0].level, Level::Warn);
         let all = first(Asked::In(url(), hello(Some(&["operator.admin"]), None)));
         assert!(all.level == Level::Ok && all.what.contains("2026.9.6"), "{all:?}");
         let few = first(Asked::In(url(), hello(Some(&["operator.read"]), None)));

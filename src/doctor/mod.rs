@@ -127,11 +127,18 @@ pub async fn doctor(
     checks.extend(models::lines(&models::look(&config, &table, asking).await));
     checks.extend(episodes::lines(&episodes::look(&config, openclaw.as_ref().ok(), now)));
     let runs = runs::look(&config, now);
-    checks.extend(gateway::lines(&gateway::look(&config, openclaw, &runs, asking, now).await));
+    checks.extend(gateway::lines(
+        &gateway::look(&config, by_program(layers), openclaw, &runs, asking, now).await,
+    ));
     checks.extend(timers::lines(&timers::look(config.has_gateway())));
     checks.extend(runs::lines(&runs, config.timezone));
     checks.extend(clock::lines(&clock::look(&config, layers, &runs, now)));
     Checkup { checks }
+}
+
+/// Whether session-flush is told to ask by the gateway's own program.
+fn by_program(layers: &Layers) -> bool {
+    layers.get("DREAMER_FLUSH_TRANSPORT").is_some_and(|(transport, _)| transport.eq_ignore_ascii_case("cli"))
 }
 
 fn never_set_up(home: &str, openclaw: Option<OpenClaw>) -> Line {

@@ -26,6 +26,8 @@ pub(super) struct Found {
     waiting: Waiting,
     /// What could not be read.
     trouble: Vec<String>,
+    /// What could not be read and is not needed.
+    odd: Vec<String>,
     now: DateTime<Utc>,
 }
 
@@ -60,7 +62,6 @@ pub(super) fn look(config: &Config, now: DateTime<Utc>) -> Found {
         }),
         false => None,
     };
-    trouble.extend(told);
     let id = |run: &Run| run.id.as_str().to_owned();
     let parked = states.iter().filter(|(_, state)| state.phase == Phase::Parked);
     let interrupted = states.iter().filter(|(run, _)| run.is_pending(now).unwrap_or(false));
@@ -79,6 +80,7 @@ pub(super) fn look(config: &Config, now: DateTime<Utc>) -> Found {
         last,
         waiting,
         trouble,
+        odd: told,
         now,
     }
 }
@@ -108,6 +110,9 @@ pub(super) fn lines(found: &Found, timezone: Tz) -> Vec<Line> {
     }
     for why in &found.trouble {
         lines.push(Line::fail(CHECK, why.clone(), "see what it says"));
+    }
+    for why in &found.odd {
+        lines.push(Line::warn(CHECK, why.clone(), "how that run ended is not known; see its dream log"));
     }
     if found.waiting.questions > 0 {
         let what = format!("{} for you", counted(found.waiting.questions, "question"));
@@ -162,6 +167,7 @@ mod tests {
             damaged: vec![],
             waiting: Waiting::default(),
             trouble: vec![],
+            odd: vec![],
             now: "2026-03-10T12:00:00Z".parse().unwrap(),
         }
     }

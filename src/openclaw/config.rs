@@ -239,7 +239,7 @@ impl OpenClaw {
             return expand(&own, &self.layers);
         }
         let default = self.text(&["agents", "defaults", "workspace"]);
-        match (self.default_agent() == agent, default) {
+        match (self.default_agent().eq_ignore_ascii_case(agent), default) {
             (true, Some(default)) => expand(&default, &self.layers),
             (true, None) => self.state_dir.join("workspace"),
             (false, Some(default)) => expand(&default, &self.layers).join(agent),

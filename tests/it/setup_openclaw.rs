@@ -63,17 +63,11 @@ impl Place {
         told.replace(self.dir.path().to_str().unwrap(), "@")
     }
 
+    /// What is set in the settings file, sorted.
     fn env_file(&self) -> String {
         let text = std::fs::read_to_string(self.path(".dreamer/.env")).unwrap();
         let text = text.replace(self.dir.path().to_str().unwrap(), "@");
-        text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).fold(
-            String::new(),
-            |mut all, line| {
-                all.push_str(line);
-                all.push('\n');
-                all
-            },
-        )
+        sorted(&text)
     }
 
     fn config(&self) -> Config {
@@ -82,6 +76,14 @@ impl Place {
         layers.working_dir = self.dir.path().to_owned();
         Config::resolve(&layers.with_files(None).unwrap()).unwrap().0
     }
+}
+
+/// The lines that set something, sorted: their order is the template's.
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> =
+        text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    lines.sort_unstable();
+    lines.join("\n") + "\n"
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -99,11 +101,11 @@ fn a_recorded_gateway_gives_a_home_that_is_ready_and_stays_as_it_is() {
     let told = place.setup(&[], &[]);
     assert_eq!(
         place.env_file(),
-        "DREAMER_EPISODES_DIR=@/run/ws/memory\nDREAMER_LANCEDB_URI=@/run/lancedb\n\
-         DREAMER_EMBEDDING_PROVIDER=openai\nDREAMER_LLM_PROVIDER=openai\nOPENAI_API_KEY=mock-key\n\
+        "DREAMER_AGENT=main\nDREAMER_EMBEDDING_DIM=64\nDREAMER_EMBEDDING_PROVIDER=openai\n\
+         DREAMER_EPISODES_DIR=@/run/ws/memory\nDREAMER_EPISODE_SOURCE=both\nDREAMER_LANCEDB_URI=@/run/lancedb\n\
+         DREAMER_LLM_PROVIDER=openai\nDREAMER_TIMEZONE=UTC\nOPENAI_API_KEY=mock-key\n\
          OPENAI_BASE_URL=http://127.0.0.1:18999/v1\nOPENAI_EMBEDDING_MODEL=mock-embed\n\
-         OPENAI_LLM_MODEL=mock-chat\nDREAMER_EMBEDDING_DIM=64\nDREAMER_AGENT=main\nDREAMER_TIMEZONE=UTC\n\
-         DREAMER_EPISODE_SOURCE=both\n"
+         OPENAI_LLM_MODEL=mock-chat\n"
     );
     let mode = std::fs::metadata(place.path(".dreamer/.env")).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
@@ -136,7 +138,7 @@ fn a_settings_file_is_never_overwritten_and_what_differs_is_shown() {
                OPENAI_API_KEY=sk-mine\nDREAMER_LANCEDB_URI=@/run/lancedb/\n";
     place.write(".dreamer/.env", own);
     let told = place.setup(&[], &[]);
-    assert_eq!(place.env_file(), own);
+    assert_eq!(place.env_file(), sorted(own));
     for part in [
         "DREAMER_EMBEDDING_PROVIDER=builtin (@/.dreamer/.env), but the gateway's settings say openai",
         "OPENAI_API_KEY (@/.dreamer/.env) is another key than the gateway's",
