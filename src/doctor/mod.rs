@@ -110,11 +110,7 @@ pub async fn doctor(
     }
     let mut checks = Vec::new();
     let resolved = Config::resolve(layers);
-    checks.extend(settings::lines(
-        broken,
-        resolved.as_ref().map(|(config, _)| config).map_err(|e| &*e),
-        layers,
-    ));
+    checks.extend(settings::lines(broken, resolved.as_ref().map(|(config, _)| config), layers));
     let Ok((config, _)) = resolved else {
         checks.extend(files::lines(&files::look(&home, &[])));
         return Checkup { checks };

@@ -112,7 +112,7 @@ async fn embeds(config: &Config, table: &Table, asking: Asking) -> Embeds {
             let length = vectors.first().map_or(0, Vec::len);
             let table = table.as_ref().ok().map(|open| open.store.dim());
             let agrees = match table == Some(length) {
-                true => agreement(stored, vectors).map(|(rows, cosine)| (rows, cosine)),
+                true => agreement(stored, vectors),
                 false => None,
             };
             Embeds::Answers { length, table, agrees }

@@ -58,7 +58,7 @@ mod tests {
     fn told(environment: &[(&str, &str)]) -> Vec<Line> {
         let layers = Layers::of(&[environment, &[("DREAMER_HOME", "/home/ann/.dreamer")]].concat());
         let resolved = Config::resolve(&layers);
-        lines(None, resolved.as_ref().map(|(config, _)| config).map_err(|e| &*e), &layers)
+        lines(None, resolved.as_ref().map(|(config, _)| config), &layers)
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) struct Found {
 pub(super) fn look(has_gateway: bool) -> Found {
     let cron = crontab();
     let runs = |program: &str| {
-        let lines = cron.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+        let mut lines = cron.lines().map(str::trim).filter(|line| !line.starts_with('#'));
         lines
             .into_iter()
             .any(|line| line.split(|c: char| c.is_whitespace() || c == '/').any(|word| word == program))
