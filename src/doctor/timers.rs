@@ -30,9 +30,7 @@ pub(super) fn look(has_gateway: bool) -> Found {
     let cron = crontab();
     let runs = |program: &str| {
         let mut lines = cron.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-        lines
-            .into_iter()
-            .any(|line| line.split(|c: char| c.is_whitespace() || c == '/').any(|word| word == program))
+        lines.any(|line| line.split(|c: char| c.is_whitespace() || c == '/').any(|word| word == program))
     };
     Found {
         units: unit("dreamer.timer").zip(unit("session-flush.timer")),
