@@ -3,7 +3,7 @@
 
 mod captured;
 mod finish;
-mod probe;
+pub(crate) mod probe;
 mod read;
 mod recover;
 mod sources;

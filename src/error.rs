@@ -183,7 +183,12 @@ impl Error {
             | Self::OtherModel { .. }
             | Self::OtherDimension { .. }
             | Self::Uncalibrated { .. }
-            | Self::Setup(SetupError::RealHome { .. } | SetupError::Length { .. })
+            | Self::Setup(
+                SetupError::RealHome { .. }
+                | SetupError::Length { .. }
+                | SetupError::NoOpenClaw { .. }
+                | SetupError::OpenClaw(_),
+            )
             | Self::Restore(RestoreError::Dimension { .. })
             | Self::Forget(ForgetError::OpenClaw(_)) => 78,
             Self::Forget(ForgetError::GatewayRuns { .. })

@@ -7,6 +7,7 @@
 pub mod alert;
 pub mod config;
 pub mod detail;
+pub mod doctor;
 pub mod dream;
 pub mod episode;
 pub mod error;

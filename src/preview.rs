@@ -24,6 +24,7 @@ use crate::store::Store;
 use crate::trigger::{self, Due, Window};
 
 pub use cost::Cost;
+pub(crate) use health::vectors;
 pub use health::{Ages, Archive, Fading, Health, Vectors};
 pub use show::show;
 
@@ -169,7 +170,7 @@ fn rows_tonight(known: &Remembered) -> usize {
     open.values().map(|rows| (*rows).min(rem::ROWS_A_NIGHT)).sum()
 }
 
-fn waiting(queues: &Queues) -> Waiting {
+pub(crate) fn waiting(queues: &Queues) -> Waiting {
     let ordered = |id: &str| queues.orders.iter().any(|order| order.key == id);
     let open: Vec<_> = queues.open().filter(|item| !ordered(&item.id)).collect();
     let questions = open.iter().filter(|item| review::is_asked(item)).count();
@@ -181,7 +182,7 @@ fn waiting(queues: &Queues) -> Waiting {
     }
 }
 
-fn last_run(config: &Config, warnings: &mut Vec<String>) -> Result<Option<LastRun>, Error> {
+pub(crate) fn last_run(config: &Config, warnings: &mut Vec<String>) -> Result<Option<LastRun>, Error> {
     let mut last: Option<(DateTime<Utc>, Run)> = None;
     for run in Run::all(&config.runs_dir())? {
         if let Some(at) = run.finished_at()?.filter(|at| last.as_ref().is_none_or(|(last, _)| at >= last)) {

@@ -9,9 +9,9 @@ use crate::privacy::without_secrets;
 use crate::remembered::Remembered;
 
 /// Rows that are embedded again to see whether the table is of the configured model.
-const PROBED: usize = 5;
+pub(crate) const PROBED: usize = 5;
 /// The median cosine that must be exceeded.
-const SAME_MODEL: f32 = 0.99;
+pub(crate) const SAME_MODEL: f32 = 0.99;
 
 /// Whether there was anything to ask the embedder about.
 pub(super) enum Asked {
@@ -48,24 +48,27 @@ pub(super) async fn check_model(
     if let Some(other) = vectors.iter().find(|vector| vector.len() != dim) {
         return Err(other_dimension(night, other.len(), last).await?);
     }
-    let mut cosines: Vec<f32> = texts
+    let stored = texts.into_iter().map(|(_, stored)| stored).collect();
+    match agreement(stored, vectors) {
+        Some((probed, cosine)) if cosine <= SAME_MODEL => {
+            Err(Error::OtherModel { dim, model: night.embedder.model().to_owned(), probed, cosine, last })
+        }
+        _ => Ok(Asked::Something),
+    }
+}
+
+/// How many rows could be compared with what the model makes of their texts now, and the median of their cosines; none where
+/// there is nothing to compare.
+pub(crate) fn agreement(stored: Vec<Vec<f32>>, embedded: Vec<Vec<f32>>) -> Option<(usize, f32)> {
+    let mut cosines: Vec<f32> = stored
         .into_iter()
-        .zip(vectors)
-        .filter_map(|((_, mut stored), vector)| {
+        .zip(embedded)
+        .filter_map(|(mut stored, vector)| {
             crate::providers::normalise(&mut stored).then(|| dot(&stored, &vector))
         })
         .collect();
     cosines.sort_by(f32::total_cmp);
-    match cosines.get(cosines.len() / 2) {
-        Some(cosine) if *cosine <= SAME_MODEL => Err(Error::OtherModel {
-            dim,
-            model: night.embedder.model().to_owned(),
-            probed: cosines.len(),
-            cosine: *cosine,
-            last,
-        }),
-        _ => Ok(Asked::Something),
-    }
+    Some((cosines.len(), *cosines.get(cosines.len() / 2)?))
 }
 
 async fn other_dimension(night: &Night<'_>, model_dim: usize, last: String) -> Result<Error, Error> {
@@ -79,17 +82,20 @@ async fn other_dimension(night: &Night<'_>, model_dim: usize, last: String) -> R
     })
 }
 
-/// Up to five ids, spread evenly: the first rows of a table are often of one day. A row that the gateway captured with a
-/// secret is none of them: what would be embedded are not its words.
 fn sample(known: &Remembered) -> Vec<String> {
+    sample_of(known.rows.values()).into_iter().map(|row| row.id.clone()).collect()
+}
+
+/// Up to five rows, spread evenly: the first rows of a table are often of one day. A row that the gateway captured with a
+/// secret is none of them: what would be embedded are not its words.
+pub(crate) fn sample_of<'a>(rows: impl ExactSizeIterator<Item = &'a Memory> + Clone) -> Vec<&'a Memory> {
     let fits = |row: &&Memory| without_secrets(&row.text).removed == 0;
-    let step = (known.rows.len() / PROBED).max(1);
-    let spread = known.rows.values().step_by(step).filter(fits).take(PROBED);
-    let spread: Vec<String> = spread.map(|row| row.id.clone()).collect();
+    let step = (rows.len() / PROBED).max(1);
+    let spread: Vec<&Memory> = rows.clone().step_by(step).filter(fits).take(PROBED).collect();
     if !spread.is_empty() {
         return spread;
     }
-    known.rows.values().filter(fits).take(PROBED).map(|row| row.id.clone()).collect()
+    rows.filter(fits).take(PROBED).collect()
 }
 
 fn last_model(known: &Remembered, configured: &str) -> String {

@@ -120,12 +120,12 @@ impl Endpoint {
 /// The gateway's settings, read.
 #[derive(Debug, Clone)]
 pub struct OpenClaw {
-    layers: Layers,
+    pub(super) layers: Layers,
     state_dir: PathBuf,
     path: PathBuf,
     found: bool,
     settings: Value,
-    env_file: Option<EnvFile>,
+    pub(super) env_file: Option<EnvFile>,
 }
 
 impl OpenClaw {
@@ -239,7 +239,7 @@ impl OpenClaw {
             return expand(&own, &self.layers);
         }
         let default = self.text(&["agents", "defaults", "workspace"]);
-        match (self.default_agent() == agent, default) {
+        match (self.default_agent().eq_ignore_ascii_case(agent), default) {
             (true, Some(default)) => expand(&default, &self.layers),
             (true, None) => self.state_dir.join("workspace"),
             (false, Some(default)) => expand(&default, &self.layers).join(agent),
@@ -357,7 +357,7 @@ impl OpenClaw {
             .collect()
     }
 
-    fn agent_entry(&self, agent: &str) -> Option<&Value> {
+    pub(super) fn agent_entry(&self, agent: &str) -> Option<&Value> {
         self.agents().into_iter().find(|(id, _)| id.eq_ignore_ascii_case(agent)).map(|(_, entry)| entry)
     }
 
@@ -420,7 +420,7 @@ impl OpenClaw {
     }
 
     /// A variable as the gateway sees it: the environment (and our `.env` files), its own global `.env`, its `env` section.
-    fn global(&self, name: &str) -> Option<String> {
+    pub(super) fn global(&self, name: &str) -> Option<String> {
         let of_file = || self.env_file.as_ref()?.values.get(name).cloned();
         let of_section = || {
             let value = self.at(&["env", "vars", name]).or_else(|| self.at(&["env", name]))?;

@@ -4,9 +4,13 @@
 pub mod config;
 #[cfg(test)]
 mod corpus;
+pub mod dreaming;
 pub(crate) mod envelope;
 pub mod gateway;
 pub mod hook;
+pub mod lengths;
+pub mod memory_settings;
+pub mod models;
 pub(crate) mod noise;
 mod notes;
 mod quoted;
@@ -14,3 +18,4 @@ pub(crate) mod recall;
 pub mod session;
 pub(crate) mod stamp;
 pub(crate) mod transcript;
+pub mod wanted;

@@ -159,7 +159,8 @@ fn ages(rows: &[&Memory], config: &Config) -> Option<Ages> {
     Some(Ages { oldest: *days.first()?, median: days[days.len() / 2], newest: *days.last()? })
 }
 
-async fn vectors(config: &Config, store: &Store, rows: &[&Memory]) -> Result<Vectors, Error> {
+/// How the vectors of these rows are.
+pub(crate) async fn vectors(config: &Config, store: &Store, rows: &[&Memory]) -> Result<Vectors, Error> {
     let mut found = Vectors { length: store.dim(), model_length: config.dimension(), ..Vectors::default() };
     for some in rows.chunks(A_READ) {
         let ids: Vec<String> = some.iter().map(|row| row.id.clone()).collect();

@@ -1,8 +1,9 @@
 //! `dreamer setup`: the folders of a home, an empty table where there is none, a settings file to edit, and on request
-//! example episodes of yesterday and today. Safe to repeat: what exists is left as it is and said.
-//! Never reads or prints a key.
+//! example episodes of yesterday and today, or settings that match a gateway's (`openclaw`). Safe to repeat: what exists is left
+//! as it is and said. Never prints a key.
 
 mod example;
+mod openclaw;
 mod settings;
 
 use std::fs;
@@ -13,17 +14,20 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 
 use self::example::{make_examples, refuse_real_home};
-use self::settings::{choices, make_env_file, with_choices};
+use self::settings::{Choice, Written, choices, make_env_file, with_choices};
 use crate::config::{Config, ConfigError, Layers, Origin, warnings};
 use crate::error::{Error, chain, way_out_if_empty};
+use crate::openclaw::config::OpenClawError;
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
 use crate::providers::configured;
 use crate::state::create_folder;
 use crate::store::{Created, Store, StoreError};
 
+pub use self::openclaw::setup_openclaw;
+
 /// The folders of a home.
-const FOLDERS: [&str; 10] = [
+pub(crate) const FOLDERS: [&str; 10] = [
     "episodes",
     "episodes/archive",
     "lancedb",
@@ -73,6 +77,18 @@ pub enum SetupError {
         /// What came of asking, with the remedy.
         why: String,
     },
+    /// There is no gateway where it was looked for.
+    #[error(
+        "find the gateway's settings {}; name the file or its folder: dreamer setup --openclaw PATH",
+        path.display()
+    )]
+    NoOpenClaw {
+        /// The file that is not there.
+        path: PathBuf,
+    },
+    /// The gateway's settings cannot be used.
+    #[error(transparent)]
+    OpenClaw(OpenClawError),
 }
 
 /// What setup did, for the operator.
@@ -92,6 +108,12 @@ pub struct Report {
     pub must_name_home: bool,
     /// The settings file the next command has to name.
     pub env_file: Option<PathBuf>,
+    /// Whether it was `setup --openclaw`.
+    pub is_for_openclaw: bool,
+    /// What could not be taken from a gateway's settings, or differs from them.
+    pub notes: Vec<String>,
+    /// What a gateway's settings lack: the file, and what a person can paste into it.
+    pub snippet: Option<(PathBuf, String)>,
 }
 
 impl Report {
@@ -104,23 +126,43 @@ impl Report {
     }
 }
 
+/// What becomes of a table that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// It is made.
+    IsMade,
+    /// It is the gateway's to make.
+    IsTheGateways,
+}
+
 /// Sets a home up.
 ///
 /// # Errors
 /// When the settings cannot be used (before anything is made), or a folder, the table or a file cannot be made.
 pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Result<Report, Error> {
-    let choices = choices(layers, example);
-    let layers = with_choices(layers, &choices);
+    let at = (example == Example::Wanted).then_some(now);
+    Ok(make(layers, &choices(layers, example), &[], Absent::IsMade, at).await?.0)
+}
+
+/// Makes the home with these choices, and example episodes of this time.
+async fn make(
+    layers: &Layers,
+    choices: &[Choice],
+    hints: &[(&'static str, String)],
+    absent: Absent,
+    example: Option<DateTime<Utc>>,
+) -> Result<(Report, Written), Error> {
+    let layers = with_choices(layers, choices);
     let (config, _) = Config::resolve(&layers)?;
     let table = table_of(&config).await?;
     let open = config.check_night().err();
-    let length = match (&table, &open) {
-        (Some(table), _) => Some(table.dim()),
-        (None, None) => Some(length(&config).await?),
+    let length = match (&table, &open, absent) {
+        (Some(table), _, _) => Some(table.dim()),
+        (None, None, Absent::IsMade) => Some(length(&config).await?),
         // Made for a model that nobody has chosen, it would stop every night of the one that is.
-        (None, Some(_)) => None,
+        (None, _, _) => None,
     };
-    if example == Example::Wanted {
+    if example.is_some() {
         refuse_real_home(&config, table.as_ref()).await?;
     }
 
@@ -130,22 +172,29 @@ pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Res
         env_file: layers.env_file.clone(),
         warnings: warnings(&layers, &config),
         lacks_table: length.is_none(),
+        is_for_openclaw: absent == Absent::IsTheGateways,
         ..Report::default()
     };
     make_folders(&config, &mut report)?;
-    make_table(&config, table.as_ref(), length, &mut report).await?;
+    match (&table, absent) {
+        (None, Absent::IsTheGateways) => report.lines.push(format!(
+            "later    no table yet in {}: the gateway makes it with its first memory; then run this again",
+            config.lancedb_uri
+        )),
+        _ => make_table(&config, table.as_ref(), length, &mut report).await?,
+    }
     if let Some(table) = &table {
         compare(&config, table, &mut report).await?;
     }
-    make_env_file(&config.home.join(".env"), &choices, &mut report)?;
-    if example == Example::Wanted {
+    let written = make_env_file(&config.home.join(".env"), choices, hints, &mut report)?;
+    if let Some(now) = example {
         make_examples(&config, now, &mut report)?;
     }
     report.open = open.map(|error| match error {
         ConfigError::Missing { variable, remedy } => format!("{variable}: {remedy}"),
         other => other.to_string(),
     });
-    Ok(report)
+    Ok((report, written))
 }
 
 /// The table, where there is one.
@@ -523,8 +572,10 @@ mod tests {
     fn chosen_values_stand_in_the_template_and_survive_being_read() {
         let dir = tempfile::tempdir().unwrap();
         let odd = r#"it's "q" $HOME \ # end"#;
-        let text =
-            env_file(&[("OPENAI_LLM_MODEL", odd.into()), ("DREAMER_LLM_PROVIDER", "extractive".into())]);
+        let text = env_file(
+            &[Choice::new("OPENAI_LLM_MODEL", odd), Choice::new("DREAMER_LLM_PROVIDER", "extractive")],
+            &[],
+        );
         fs::write(dir.path().join(".env"), text).unwrap();
         let layers = Layers { working_dir: dir.path().into(), ..Layers::default() }.with_files(None).unwrap();
         assert_eq!(layers.get("OPENAI_LLM_MODEL").unwrap().0, odd);

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{Example, Report, create_new};
-use crate::config::{EnvFile, FLUSH_VARIABLES, Layers, Origin, VARIABLES, Variable, expand, read_env_file};
+use crate::config::{
+    EnvFile, FLUSH_VARIABLES, Layers, Origin, VARIABLES, Variable, expand, read_env_file, variable,
+};
 use crate::error::Error;
 
 /// The settings file that is written into a home: the shipped template.
@@ -17,9 +19,72 @@ const EMBEDDER: [&str; 4] =
 const LANGUAGE_MODEL: [&str; 4] =
     ["DREAMER_LLM_PROVIDER", "OPENAI_BASE_URL", "OPENAI_LLM_MODEL", "OPENAI_API_KEY"];
 
+/// A line of the settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// The variable.
+    pub(super) name: &'static str,
+    /// What it is set to.
+    pub(super) value: String,
+    /// The variable of the environment that holds the value, where the file refers to it.
+    refers_to: Option<String>,
+}
+
+impl Choice {
+    pub(super) fn new(name: &'static str, value: impl Into<String>) -> Self {
+        Self { name, value: value.into(), refers_to: None }
+    }
+
+    /// A value that stands in the environment and is not copied.
+    pub(super) fn referring(name: &'static str, value: &str, refers_to: &str) -> Self {
+        Self { refers_to: Some(refers_to.to_owned()), ..Self::new(name, value) }
+    }
+
+    pub(super) fn is_secret(&self) -> bool {
+        variable(self.name).is_some_and(|variable| variable.secret)
+    }
+
+    /// The value as it may be printed.
+    pub(super) fn shown(&self) -> String {
+        match &self.refers_to {
+            Some(name) => format!("${{{name}}}"),
+            None if self.is_secret() => "(a key, not shown)".to_owned(),
+            None => self.value.clone(),
+        }
+    }
+
+    /// The value as the file holds it.
+    fn written(&self) -> String {
+        match &self.refers_to {
+            Some(name) => format!("${{{name}}}"),
+            None => quote(&self.value),
+        }
+    }
+
+    /// Whether a value somebody set means the same.
+    pub(super) fn says_the_same(&self, value: &str, layers: &Layers) -> bool {
+        let plain = |value: &str| value.trim().trim_end_matches('/').to_owned();
+        let is_path = matches!(self.name, "DREAMER_EPISODES_DIR" | "DREAMER_LANCEDB_URI")
+            || self.name.starts_with("OPENCLAW_") && self.value.starts_with('/');
+        match is_path {
+            true => expand(value, layers) == expand(&self.value, layers),
+            false => plain(value) == plain(&self.value),
+        }
+    }
+}
+
+/// Whether there was a settings file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// It is new.
+    New,
+    /// There was one, and it was left as it is.
+    Existed,
+}
+
 /// What goes into the home's settings file: what the environment of this setup says and the next night's may not, so
 /// that it uses the same models and folders; for the example, models that need nothing where none were chosen.
-pub(super) fn choices(layers: &Layers, example: Example) -> Vec<(&'static str, String)> {
+pub(super) fn choices(layers: &Layers, example: Example) -> Vec<Choice> {
     let mut choices = kept(layers);
     if example == Example::No || layers.env_file.is_some() {
         return choices;
@@ -33,21 +98,21 @@ pub(super) fn choices(layers: &Layers, example: Example) -> Vec<(&'static str, S
         Some((provider, _)) => provider.eq_ignore_ascii_case("builtin"),
         None if EMBEDDER.iter().any(is_chosen) => false,
         None => {
-            choices.push(("DREAMER_EMBEDDING_PROVIDER", "builtin".to_string()));
+            choices.push(Choice::new("DREAMER_EMBEDDING_PROVIDER", "builtin"));
             true
         }
     };
     if is_builtin && layers.get("DREAMER_BUILTIN_MODEL").is_none() {
-        choices.push(("DREAMER_BUILTIN_MODEL", "lexical".to_string()));
+        choices.push(Choice::new("DREAMER_BUILTIN_MODEL", "lexical"));
     }
     if !LANGUAGE_MODEL.iter().any(is_chosen) {
-        choices.push(("DREAMER_LLM_PROVIDER", "extractive".to_string()));
+        choices.push(Choice::new("DREAMER_LLM_PROVIDER", "extractive"));
     }
     choices
 }
 
 /// What the environment says, without secrets and the home itself; paths independent of the working directory.
-fn kept(layers: &Layers) -> Vec<(&'static str, String)> {
+pub(super) fn kept(layers: &Layers) -> Vec<Choice> {
     // Alert settings are of no use without the secret among them; half of them would stop the next night.
     let is_kept = |variable: &&Variable| {
         !variable.secret && variable.name != "DREAMER_HOME" && !variable.name.starts_with("DREAMER_ALERT_")
@@ -61,19 +126,19 @@ fn kept(layers: &Layers) -> Vec<(&'static str, String)> {
         })
         .map(|(name, value)| match name {
             "DREAMER_EPISODES_DIR" | "DREAMER_LANCEDB_URI" if !value.contains("://") => {
-                (name, expand(value, layers).display().to_string())
+                Choice::new(name, expand(value, layers).display().to_string())
             }
-            _ => (name, value.to_string()),
+            _ => Choice::new(name, value),
         })
         .collect()
 }
 
 /// The layers as the next command will see them: with the home's settings file, if there is none yet.
-pub(super) fn with_choices(layers: &Layers, choices: &[(&'static str, String)]) -> Layers {
+pub(super) fn with_choices(layers: &Layers, choices: &[Choice]) -> Layers {
     let mut layers = layers.clone();
     let is_read = |path: &PathBuf| layers.env_file.is_none() && !path.exists();
     if let Some(path) = layers.home().map(|home| home.join(".env")).filter(is_read) {
-        let values = choices.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        let values = choices.iter().map(|choice| (choice.name.to_owned(), choice.value.clone())).collect();
         layers.files.push(EnvFile { path, values });
     }
     layers
@@ -82,19 +147,24 @@ pub(super) fn with_choices(layers: &Layers, choices: &[(&'static str, String)]) 
 /// Writes the settings file if there is none. It may come to hold keys, so only its owner can read it.
 pub(super) fn make_env_file(
     path: &Path,
-    choices: &[(&'static str, String)],
+    choices: &[Choice],
+    hints: &[(&'static str, String)],
     report: &mut Report,
-) -> Result<(), Error> {
-    if !create_new(path, &env_file(choices), 0o600)? {
+) -> Result<Written, Error> {
+    if !create_new(path, &env_file(choices, hints), 0o600)? {
         report.found(path, ", left as it is");
         report.warnings.extend(open_to_others(path));
-        return Ok(());
+        return Ok(Written::Existed);
     }
-    match choices.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ") {
+    let line = |choice: &Choice| match choice.is_secret() {
+        true => format!("{} (not shown)", choice.name),
+        false => format!("{}={}", choice.name, choice.shown()),
+    };
+    match choices.iter().map(line).collect::<Vec<_>>().join(" ") {
         set if set.is_empty() => report.made(path, ", every setting in it commented out"),
         set => report.made(path, &format!(" with {set}")),
     }
-    Ok(())
+    Ok(Written::New)
 }
 
 /// Warns of a settings file with a key in it that others may read. It is somebody's own: its permissions stay.
@@ -122,16 +192,33 @@ fn mode_of(_: &Path) -> Option<u32> {
     None
 }
 
-/// The template with the chosen values in their places.
-pub(super) fn env_file(choices: &[(&str, String)]) -> String {
-    let line = |line: &str| {
+/// The template with the chosen values in their places, and a word above those that a person still has to choose. What the
+/// template does not know stands at its end.
+pub(super) fn env_file(choices: &[Choice], hints: &[(&str, String)]) -> String {
+    let name_of = |line: &str| {
         let name = line.strip_prefix('#').and_then(|rest| rest.split_once('=')).map(|(name, _)| name);
-        match choices.iter().find(|(chosen, _)| Some(*chosen) == name) {
-            Some((name, value)) => format!("{name}={}\n", quote(value)),
+        name.map(str::to_owned)
+    };
+    let line = |line: &str| {
+        let Some(name) = name_of(line) else { return format!("{line}\n") };
+        if let Some(choice) = choices.iter().find(|choice| choice.name == name) {
+            return format!("{name}={}\n", choice.written());
+        }
+        match hints.iter().find(|(hinted, _)| *hinted == name) {
+            Some((_, hint)) => format!("# To be chosen: {hint}\n{line}\n"),
             None => format!("{line}\n"),
         }
     };
-    TEMPLATE.lines().map(line).collect()
+    let mut text: String = TEMPLATE.lines().map(line).collect();
+    let known: Vec<String> = TEMPLATE.lines().filter_map(name_of).collect();
+    let others: Vec<&Choice> = choices.iter().filter(|c| !known.iter().any(|name| name == c.name)).collect();
+    if !others.is_empty() {
+        text.push_str("\n# --- Of the gateway ---------------------------------------------------------------------------------------------\n");
+    }
+    for choice in others {
+        text.push_str(&format!("{}={}\n", choice.name, choice.written()));
+    }
+    text
 }
 
 /// A value as an `.env` file needs it.

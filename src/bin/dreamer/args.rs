@@ -88,6 +88,18 @@ pub(crate) enum Other {
         /// Add example episodes of yesterday and today, and models that need no network unless others are configured
         #[arg(long)]
         example: bool,
+        /// Settings that match an OpenClaw gateway's: its openclaw.json or the folder it lies in [default: ~/.openclaw]
+        #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with = "example")]
+        openclaw: Option<Option<PathBuf>>,
+    },
+    /// Check everything a night needs, one line each with its remedy; changes nothing
+    Doctor {
+        /// Ask no model, and no gateway on another machine
+        #[arg(long)]
+        offline: bool,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Look into the memories
     Memories {

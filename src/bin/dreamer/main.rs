@@ -2,6 +2,7 @@
 
 mod alert;
 mod args;
+mod doctor;
 mod failure;
 mod forget;
 mod logging;
@@ -19,9 +20,10 @@ mod snapshots;
 mod undo;
 mod why;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use args::{Command, Other};
+use args::{Command, Common, Other};
 use chrono::Utc;
 use dreamer::config::{self, Config, ConfigError, Layers, Setting};
 use dreamer::pin::Pin;
@@ -56,9 +58,15 @@ async fn run(command: Command) -> Result<u8, Failure> {
     if let Some(Other::Alert { text, unit, over }) = &command.other {
         return alert::send(&command.common, text.as_deref(), unit.as_deref(), *over).await;
     }
+    if let Some(Other::Doctor { offline, json }) = command.other {
+        return doctor::look(&command.common, layers(&command), offline, json).await;
+    }
     let layers = alert::heard(&command, layers(&command)).await?;
-    if let Some(Other::Setup { example }) = command.other {
-        return set_up(&layers, if example { Example::Wanted } else { Example::No }).await;
+    if let Some(Other::Setup { example, openclaw }) = command.other {
+        return match openclaw {
+            Some(path) => set_up_for_openclaw(&command.common, &layers, path.as_deref()).await,
+            None => set_up(&layers, if example { Example::Wanted } else { Example::No }).await,
+        };
     }
     let (mut config, settings) = alert::heard(&command, Config::resolve(&layers)).await?;
     tell(&config::warnings(&layers, &config));
@@ -73,7 +81,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         }
         Some(Other::Review { say }) => review::review(&config, &say).await,
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
-        Some(Other::Setup { .. } | Other::Alert { .. }) => Ok(0),
+        Some(Other::Setup { .. } | Other::Alert { .. } | Other::Doctor { .. }) => Ok(0),
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
         Some(Other::Why { id, json }) => why::tell(&config, &id, json).await,
         Some(Other::Forget { id, text, erase, now, episodes, agent, yes }) => {
@@ -127,4 +135,27 @@ async fn set_up(layers: &Layers, example: Example) -> Result<u8, Failure> {
     tell(&report.warnings);
     print(&output::setup(&report))?;
     preview::before_the_first_night(layers).await
+}
+
+/// A home for a gateway, and at the end what the next night would do there.
+async fn set_up_for_openclaw(common: &Common, layers: &Layers, path: Option<&Path>) -> Result<u8, Failure> {
+    let report = setup::setup_openclaw(layers, path).await?;
+    tell(&report.warnings);
+    print(&output::setup(&report))?;
+    if report.lacks_table {
+        return Ok(0);
+    }
+    // The settings file that was just written counts now.
+    let told = match Layers::of_process(common.home.as_deref(), common.env_file.as_deref()) {
+        Ok(layers) => Config::resolve(&layers).map(|(config, _)| config),
+        Err(error) => Err(error),
+    };
+    print("\n")?;
+    match preview::tell(&told?, false).await {
+        Err(Failure::Dreamer(error)) => {
+            tracing::warn!("no preview: could not {}", dreamer::error::chain(&error));
+            Ok(0)
+        }
+        told => told,
+    }
 }

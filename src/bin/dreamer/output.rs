@@ -19,6 +19,16 @@ pub(crate) fn setup(report: &Report) -> String {
         let _ = writeln!(text, "{line}");
         text
     });
+    for note in &report.notes {
+        let _ = writeln!(text, "note     {note}");
+    }
+    if let Some((path, snippet)) = &report.snippet {
+        let _ = writeln!(
+            text,
+            "paste    into {} what it lacks, then restart the gateway:\n{snippet}",
+            path.display()
+        );
+    }
     let mut command = "dreamer".to_string();
     if report.must_name_home {
         let _ = write!(command, " --home {}", shell_word(&report.home));
@@ -27,12 +37,19 @@ pub(crate) fn setup(report: &Report) -> String {
         let _ = write!(command, " --env-file {}", shell_word(file));
     }
     match &report.open {
+        None if report.lacks_table => {
+            let _ = writeln!(text, "next     talk to the agent, then: {command} setup --openclaw");
+        }
         None => {
             let _ = writeln!(text, "next     {command} --verbose");
         }
         Some(open) => {
             let settings = report.env_file.clone().unwrap_or_else(|| report.home.join(".env"));
-            let then = if report.lacks_table { "setup" } else { "--verbose" };
+            let then = match (report.lacks_table, report.is_for_openclaw) {
+                (true, true) => "setup --openclaw",
+                (true, false) => "setup",
+                (false, _) => "--verbose",
+            };
             let _ = writeln!(text, "open     {open}");
             let _ = writeln!(text, "next     edit {}, then: {command} {then}", shell_word(&settings));
         }

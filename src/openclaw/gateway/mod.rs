@@ -2,6 +2,7 @@
 //! `program`), what can go wrong with what to do about it, and in `http` the third way, a route of the operator's own.
 //! What is asked is in `session`.
 
+pub mod hello;
 pub mod http;
 pub mod program;
 pub mod session;

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{Error as WireError, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
+use super::hello::Hello;
 use super::{Gateway, GatewayError, Refusal, quote};
 use crate::openclaw::config::{Credential, Endpoint};
 
@@ -25,6 +26,7 @@ pub struct WebSocket {
     endpoint: Endpoint,
     patience: Duration,
     calls: u32,
+    hello: Hello,
 }
 
 /// A frame, as far as it concerns us.
@@ -50,12 +52,18 @@ impl WebSocket {
             .await
             .map_err(|_| silent)?
             .map_err(|error| unreachable(endpoint, error))?;
-        let mut socket = Self { stream, endpoint: endpoint.clone(), patience, calls: 0 };
-        socket.log_in().await?;
+        let mut socket =
+            Self { stream, endpoint: endpoint.clone(), patience, calls: 0, hello: Hello::default() };
+        socket.hello = Hello::read(&socket.log_in().await?);
         Ok(socket)
     }
 
-    async fn log_in(&mut self) -> Result<(), GatewayError> {
+    /// What the gateway said of itself and of us when we logged in.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    async fn log_in(&mut self) -> Result<Value, GatewayError> {
         // The gateway speaks first; what is sent before its challenge is not read.
         while self.next("connect").await? != Frame::Challenge {}
         let auth = match &self.endpoint.credential {
@@ -78,7 +86,7 @@ impl WebSocket {
             "caps": [],
             "auth": auth,
         });
-        self.call("connect", params).await.map(|_| ())
+        self.call("connect", params).await
     }
 
     async fn next(&mut self, method: &'static str) -> Result<Frame, GatewayError> {
