@@ -1,7 +1,7 @@
 //! What `session-flush` reads from flags, environment and `.env` files. What only the gateway knows is
 //! `openclaw::config`'s to read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::{ConfigError, Layers, Origin, Problem, folder, variable};
@@ -28,6 +28,8 @@ pub struct Settings {
     pub program: String,
     /// `DREAMER_AGENT`.
     pub agent: String,
+    /// `DREAMER_AGENTS`: the agents, each with its own episodes folder where it has one; none where nobody lists them.
+    pub agents: Vec<(String, Option<PathBuf>)>,
     /// Where Dreamer reads episodes.
     pub episodes_dir: PathBuf,
 }
@@ -46,10 +48,18 @@ impl Settings {
             wait: take(layers, "DREAMER_FLUSH_WAIT", seconds, &mut problems).unwrap_or_default(),
             program: take(layers, "DREAMER_FLUSH_PROGRAM", word, &mut problems).unwrap_or_default(),
             agent: take(layers, "DREAMER_AGENT", word, &mut problems).unwrap_or_default(),
+            agents: take(layers, "DREAMER_AGENTS", |value| agents(value, layers), &mut problems)
+                .unwrap_or_default(),
             episodes_dir: take(layers, "DREAMER_EPISODES_DIR", |value| folder(value, layers), &mut problems)
                 .unwrap_or_else(|| home.join("episodes")),
         };
         if problems.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid { problems }) }
+    }
+
+    /// Where Dreamer reads this agent's episodes.
+    pub(crate) fn episodes_of(&self, agent: &str) -> &Path {
+        let own = self.agents.iter().find(|(id, _)| id.eq_ignore_ascii_case(agent));
+        own.and_then(|(_, folder)| folder.as_deref()).unwrap_or(&self.episodes_dir)
     }
 
     /// How long the gateway may take for one answer: it waits up to 15 s itself for an agent to stop.
@@ -90,6 +100,21 @@ fn word(value: &str) -> Result<String, String> {
     Ok(value.to_string())
 }
 
+/// `ID` or `ID=FOLDER`, with commas between.
+fn agents(value: &str, layers: &Layers) -> Result<Vec<(String, Option<PathBuf>)>, String> {
+    let allowed = "must be agents with commas between, each ID or ID=FOLDER, such as main,work=~/work/memory";
+    let parts = value.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let agent = |part: &str| {
+        let (id, own) = part.split_once('=').map_or((part, None), |(id, own)| (id.trim(), Some(own.trim())));
+        if id.is_empty() || own == Some("") || part.chars().any(char::is_control) {
+            return Err(allowed.to_string());
+        }
+        Ok((id.to_string(), own.map(|own| folder(own, layers)).transpose()?))
+    };
+    let agents: Vec<_> = parts.map(agent).collect::<Result<_, _>>()?;
+    if agents.is_empty() { Err(allowed.into()) } else { Ok(agents) }
+}
+
 /// A number of seconds from 0.1 to 3600.
 ///
 /// # Errors
@@ -110,6 +135,18 @@ mod tests {
         assert_eq!((settings.transport, settings.wait), (Transport::Ws, Duration::from_secs(30)));
         assert_eq!((settings.program.as_str(), settings.agent.as_str()), ("openclaw", "main"));
         assert_eq!(settings.episodes_dir, PathBuf::from("/home/ann/.dreamer/episodes"));
+    }
+
+    #[test]
+    fn an_agent_may_have_an_episodes_folder_of_its_own() {
+        let set = [("DREAMER_AGENTS", "main, work=/ws/work/memory"), ("DREAMER_EPISODES_DIR", "/ws/memory")];
+        let settings = Settings::resolve(&Layers::of(&set)).unwrap();
+        assert_eq!(settings.episodes_of("work"), Path::new("/ws/work/memory"));
+        assert_eq!(settings.episodes_of("main"), Path::new("/ws/memory"));
+        for bad in [",", "=x", "main=", "ma\nin"] {
+            let told = Settings::resolve(&Layers::of(&[("DREAMER_AGENTS", bad)])).unwrap_err().to_string();
+            assert!(told.contains("ID=FOLDER"), "{bad:?}: {told}");
+        }
     }
 
     #[test]
