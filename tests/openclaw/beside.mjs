@@ -67,7 +67,7 @@ async function write(writer, number, isOver) {
     gone.add(fresh[1].id);
     await writer.ask("count");
     rounds += 1;
-    await sleep(50);
+    await sleep(400);
   }
   return { writer, rounds, expected, gone, failures };
 }
@@ -105,13 +105,18 @@ let later = 0;
 while (Date.now() < end) {
   nights += 1;
   day(nights);
+  const begun = Date.now();
   const night = await callBeside(DREAMER, ["--home", home], {});
+  console.log(`note  night ${nights} took ${((Date.now() - begun) / 1000).toFixed(1)} s`);
   // 75 asks to try again later, and the next night does.
   if (night.code === 75) later += 1;
   else check(night.code === 0, `night ${nights}`, night.err);
 }
 isOver = true;
 const written = await Promise.all(writing);
+console.log(`note  the clients ended ${((Date.now() - end) / 1000).toFixed(1)} s after that`);
+nights += 1;
+day(nights);
 const last = call(DREAMER, ["--home", home], {});
 check(last.code === 0, "a night without the others", last.err);
 

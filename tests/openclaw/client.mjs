@@ -49,10 +49,10 @@ const OPS = {
   },
 };
 
-process.on("message", async ({ id, op, ...rest }) => {
+process.on("message", async ({ call, op, rest }) => {
   try {
-    process.send({ id, ok: (await OPS[op](rest)) ?? null });
+    process.send({ call, ok: (await OPS[op](rest)) ?? null });
   } catch (error) {
-    process.send({ id, error: String(error?.message ?? error) });
+    process.send({ call, error: String(error?.message ?? error) });
   }
 });

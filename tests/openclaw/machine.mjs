@@ -108,15 +108,15 @@ export async function client(lance, database) {
   const child = remember(fork(join(here, "client.mjs"), [lance, database]));
   const open = new Map();
   let number = 0;
-  child.on("message", ({ id, ok, error }) => {
-    const { done, failed } = open.get(id);
-    open.delete(id);
+  child.on("message", ({ call, ok, error }) => {
+    const { done, failed } = open.get(call);
+    open.delete(call);
     error === undefined ? done(ok) : failed(new Error(error));
   });
   const ask = (op, rest = {}) => new Promise((done, failed) => {
     number += 1;
     open.set(number, { done, failed });
-    child.send({ id: number, op, ...rest });
+    child.send({ call: number, op, rest });
   });
   return { version: await ask("version"), ask, end: () => child.kill() };
 }

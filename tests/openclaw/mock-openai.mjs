@@ -145,6 +145,6 @@ http.createServer(async (request, response) => {
   let raw = "";
   for await (const part of request) raw += part;
   const body = JSON.parse(raw || "{}");
-  appendFileSync(log, `${JSON.stringify({ path: request.url, body })}\n`);
+  appendFileSync(log, `${JSON.stringify({ at: Date.now(), path: request.url, body })}\n`);
   return request.url.endsWith("/embeddings") ? embeddings(body, response) : chat(body, response);
 }).listen(port, "127.0.0.1");
