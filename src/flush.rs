@@ -55,7 +55,9 @@ pub struct Outcome {
 struct Target {
     agent: String,
     key: String,
+    /// Whether somebody asked for this session by its key.
     is_named: bool,
+    is_one_of_many: bool,
     folders: Vec<PathBuf>,
 }
 
@@ -73,9 +75,7 @@ pub async fn flush(
     openclaw.check_hook()?;
     let agents = session::agents(gateway).await?;
     let mut outcomes = Vec::new();
-    for (agent, key) in targets(ask, settings, openclaw, agents.as_deref()) {
-        let folders = file::folders(openclaw, agents.as_deref(), &agent, settings);
-        let target = Target { agent, key, is_named: matches!(ask.which, Which::Session(_)), folders };
+    for target in targets(ask, settings, openclaw, agents.as_deref()) {
         let result = match check_agent(&target.agent, agents.as_deref()) {
             Ok(()) => flush_one(&target, ask.dry_run, settings, openclaw, gateway).await,
             Err(error) => Err(error),
@@ -97,32 +97,33 @@ pub async fn flush_over_http(
 ) -> Result<Vec<Outcome>, FlushError> {
     openclaw.check_hook()?;
     let mut outcomes = Vec::new();
-    for (agent, key) in targets(ask, settings, openclaw, None) {
-        let folders = file::folders(openclaw, None, &agent, settings);
-        let target = Target { agent, key, is_named: matches!(ask.which, Which::Session(_)), folders };
+    for target in targets(ask, settings, openclaw, None) {
         let result = post_one(&target, settings, openclaw, endpoint).await;
         outcomes.push(Outcome { agent: target.agent, result });
     }
     Ok(outcomes)
 }
 
-/// Agent and key of each session. The gateway itself maps `agent:<id>:main` to the main session, whatever
-/// `session.mainKey` and `session.scope` call it.
-fn targets(
-    ask: &Ask,
-    settings: &Settings,
-    openclaw: &OpenClaw,
-    known: Option<&[Agent]>,
-) -> Vec<(String, String)> {
-    let main = |agent: String| {
-        let key = format!("agent:{agent}:main");
-        (agent, key)
+/// The sessions. The gateway itself maps `agent:<id>:main` to the main session, whatever `session.mainKey` and
+/// `session.scope` call it.
+fn targets(ask: &Ask, settings: &Settings, openclaw: &OpenClaw, known: Option<&[Agent]>) -> Vec<Target> {
+    let agents = match &ask.which {
+        Which::Session(key) => vec![agent_of(key).unwrap_or(&settings.agent).to_string()],
+        Which::Agent => vec![settings.agent.clone()],
+        Which::All => all_agents(settings, openclaw, known),
     };
-    match &ask.which {
-        Which::Session(key) => vec![(agent_of(key).unwrap_or(&settings.agent).to_string(), key.clone())],
-        Which::Agent => vec![main(settings.agent.clone())],
-        Which::All => all_agents(settings, openclaw, known).into_iter().map(main).collect(),
-    }
+    let is_one_of_many = agents.len() > 1;
+    let target = |agent: String| Target {
+        key: match &ask.which {
+            Which::Session(key) => key.clone(),
+            Which::Agent | Which::All => format!("agent:{agent}:main"),
+        },
+        is_named: matches!(ask.which, Which::Session(_)),
+        is_one_of_many,
+        folders: file::folders(openclaw, known, &agent, settings),
+        agent,
+    };
+    agents.into_iter().map(target).collect()
 }
 
 /// Those the operator lists, else those the gateway has, else those of its settings; each once.
@@ -180,7 +181,7 @@ async fn flush_one(
                 let wanted = Wanted { keys: vec![key.clone(), session.key, told], id: Some(session.id) };
                 let found = file::await_file(&wanted, &target.folders, &before, settings.wait).await?;
                 let report = report::flushed(wanted, found, gateway.way())?;
-                return Ok(report.with_warnings(Some(&history), &target.agent, settings, openclaw));
+                return Ok(report.with_warnings(Some(&history), target, settings, openclaw));
             }
             Err(error) if error.why() == Some(&Why::SessionChanged) => {
                 tracing::warn!("{key} changed between looking and ending; looking again");
@@ -203,7 +204,7 @@ async fn post_one(
     let wanted = Wanted { keys: vec![target.key.clone(), told], id: None };
     let found = file::await_file(&wanted, &target.folders, &before, settings.wait).await?;
     let report = report::flushed(wanted, found, "http")?;
-    Ok(report.with_warnings(None, &target.agent, settings, openclaw))
+    Ok(report.with_warnings(None, target, settings, openclaw))
 }
 
 fn check_agent(agent: &str, agents: Option<&[Agent]>) -> Result<(), FlushError> {

@@ -39,6 +39,11 @@ pub(super) fn folders(
     let said = said.and_then(|agent| agent.workspace.clone()).filter(|workspace| workspace.is_dir());
     let workspace = said.unwrap_or_else(|| openclaw.workspace(agent));
     let mut folders = vec![workspace.join("memory")];
+    if agents.is_none() {
+        // Among several agents openclaw 2026.9 gives each a folder of its own in the default workspace, also the one
+        // that is marked as the default.
+        folders.push(workspace.join(agent).join("memory"));
+    }
     let read = settings.episodes_of(agent);
     if !folders.iter().any(|folder| same(folder, read)) {
         folders.push(read.to_path_buf());

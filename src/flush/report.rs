@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::file::{Wanted, name_of, same};
-use super::{FlushError, Outcome, Settings};
+use super::{FlushError, Outcome, Settings, Target};
 use crate::error::chain;
 use crate::openclaw::config::OpenClaw;
 use crate::openclaw::gateway::session::{History, Session};
@@ -114,7 +114,7 @@ impl Report {
     pub(super) fn with_warnings(
         mut self,
         history: Option<&History>,
-        agent: &str,
+        target: &Target,
         settings: &Settings,
         openclaw: &OpenClaw,
     ) -> Self {
@@ -124,15 +124,15 @@ impl Report {
         if self.by_user == 0 {
             self.warnings.push(format!("{} holds no message of the user", name_of(&path)));
         }
-        let read = settings.episodes_of(agent);
+        let read = settings.episodes_of(&target.agent);
         if !path.parent().is_some_and(|folder| same(folder, read)) {
             self.warnings.push(format!(
                 "Dreamer reads {} and will not see this episode; set {}{}",
                 read.display(),
-                if settings.agents.is_empty() {
-                    "DREAMER_EPISODES_DIR=".to_string()
+                if target.is_one_of_many || !settings.agents.is_empty() {
+                    format!("in DREAMER_AGENTS {}=", target.agent)
                 } else {
-                    format!("in DREAMER_AGENTS {agent}=")
+                    "DREAMER_EPISODES_DIR=".to_string()
                 },
                 path.parent().unwrap_or(Path::new("")).display()
             ));

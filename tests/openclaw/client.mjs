@@ -39,7 +39,11 @@ const OPS = {
     await table.add(whole);
     return whole.map(row => row.id);
   },
-  update: ({ id, text }) => table.update({ where: `id = ${literal(id)}`, values: { text } }).then(() => null),
+  /** As SQL: of a plain array the zeros would be whole numbers, which the others are not. */
+  update: ({ id, text, vector }) => {
+    const numbers = vector.map(x => x.toFixed(9)).join(", ");
+    return table.update({ where: `id = ${literal(id)}`, valuesSql: { text: literal(text), vector: `[${numbers}]` } }).then(() => null);
+  },
   delete: ({ id }) => table.delete(`id = ${literal(id)}`).then(() => null),
   /** Rows of the archive beside the table, on a handle of its own. */
   archived: async () => {

@@ -31,6 +31,10 @@ install_into() { # FOLDER PACKAGE...
 }
 
 install_node() {
+  if ! command -v npm >/dev/null 2>&1 || ! command -v curl >/dev/null 2>&1; then
+    echo "npm or curl is missing: DREAMER_REQUIRE_NPM=1 scripts/install-tools installs them." >&2
+    exit 1
+  fi
   install_into node node@24
   export PATH="$lab/node/node_modules/node/bin:$PATH"
 }

@@ -102,7 +102,9 @@ fn print(mut outcomes: Vec<Outcome>, flags: &Flags) -> Result<u8, Failure> {
     if !flags.all {
         let one = outcomes.pop().expect("one session was asked for");
         let report = one.result?;
-        warn(&report);
+        for warning in &report.warnings {
+            tracing::warn!("{warning}");
+        }
         write(&if flags.json { format!("{}\n", flush::summary(&report)) } else { line(&report) })?;
         return Ok(0);
     }
@@ -110,7 +112,9 @@ fn print(mut outcomes: Vec<Outcome>, flags: &Flags) -> Result<u8, Failure> {
     for outcome in &outcomes {
         match &outcome.result {
             Ok(report) => {
-                warn(report);
+                for warning in &report.warnings {
+                    tracing::warn!("{}: {warning}", report.session_key);
+                }
                 lines.push_str(&line(report));
             }
             Err(error) => complain(&format!("could not {}", chain(error))),
@@ -118,12 +122,6 @@ fn print(mut outcomes: Vec<Outcome>, flags: &Flags) -> Result<u8, Failure> {
     }
     write(&if flags.json { format!("{}\n", flush::summaries(&outcomes)) } else { lines })?;
     Ok(flush::exit_code(&outcomes))
-}
-
-fn warn(report: &Report) {
-    for warning in &report.warnings {
-        tracing::warn!("{warning}");
-    }
 }
 
 fn write(text: &str) -> Result<(), Failure> {
