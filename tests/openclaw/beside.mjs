@@ -63,8 +63,9 @@ async function write(writer, number, isOver) {
     const fresh = await rows(next, ROUND.add, name);
     await insist("add", { rows: fresh });
     fresh.forEach(row => expected.set(row.id, row.text));
-    const edited = `${name} edited ${nonsense(next + 500_000)}`;
-    await insist("update", { id: fresh[0].id, text: edited, vector: (await embed(mock, [edited]))[0] });
+    // Words that weigh nothing for the mock's vectors, so that the row's own stays true.
+    const edited = `And it is ${fresh[0].text}`;
+    await insist("update", { id: fresh[0].id, text: edited });
     expected.set(fresh[0].id, edited);
     await insist("delete", { id: fresh[1].id });
     expected.delete(fresh[1].id);
@@ -156,7 +157,7 @@ for (const writer of writers) {
   const text = async () => (await writer.ask("all")).find(found => found.id === row.id)?.text;
   check(await text() === row.text, `lancedb ${writer.version} adds and reads on the handle of before`);
   notes.push(`${await sees() ? "sees" : "does not see"} it after a write`);
-  await writer.ask("update", { id: row.id, text: "edited at last", vector });
+  await writer.ask("update", { id: row.id, text: "edited at last" });
   check(await text() === "edited at last", `lancedb ${writer.version} updates`);
   await writer.ask("delete", { id: row.id });
   check(await text() === undefined, `lancedb ${writer.version} deletes`);

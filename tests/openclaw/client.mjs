@@ -39,11 +39,8 @@ const OPS = {
     await table.add(whole);
     return whole.map(row => row.id);
   },
-  /** As SQL: of a plain array the zeros would be whole numbers, which the others are not. */
-  update: ({ id, text, vector }) => {
-    const numbers = vector.map(x => x.toFixed(9)).join(", ");
-    return table.update({ where: `id = ${literal(id)}`, valuesSql: { text: literal(text), vector: `[${numbers}]` } }).then(() => null);
-  },
+  /** The text alone: a vector that 0.23 or 0.27 writes by an update, 0.23 cannot read. */
+  update: ({ id, text }) => table.update({ where: `id = ${literal(id)}`, values: { text } }).then(() => null),
   delete: ({ id }) => table.delete(`id = ${literal(id)}`).then(() => null),
   /** Rows of the archive beside the table, on a handle of its own. */
   archived: async () => {
