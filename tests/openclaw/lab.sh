@@ -47,7 +47,7 @@ install_lancedb() {
     install_into "lance-$version" "@lancedb/lancedb@$version" apache-arrow@18
     LANCEDBS+=("$lab/lance-$version")
   done
-  if latest=$(npm view @lancedb/lancedb version 2>/dev/null) && [ -n "$latest" ]; then
+  if latest=$(npm view @lancedb/lancedb version --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-timeout=20000 2>/dev/null) && [ -n "$latest" ]; then
     install_into "lance-$latest" "@lancedb/lancedb@$latest" apache-arrow@18
   else
     latest=$(ls -d "$lab"/lance-*/.done 2>/dev/null | sed 's#.*/lance-##; s#/.done##' | sort -V | tail -n 1)
