@@ -102,7 +102,7 @@ fn word(value: &str) -> Result<String, String> {
 
 /// `ID` or `ID=FOLDER`, with commas between.
 fn agents(value: &str, layers: &Layers) -> Result<Vec<(String, Option<PathBuf>)>, String> {
-    let allowed = "must be agents with commas between, each ID or ID=FOLDER, such as main,work=~/work/memory";
+    let allowed = "must be agents with commas between, each ID or ID=FOLDER, such as main,ann=~/ann/memory";
     let parts = value.split(',').map(str::trim).filter(|part| !part.is_empty());
     let agent = |part: &str| {
         let (id, own) = part.split_once('=').map_or((part, None), |(id, own)| (id.trim(), Some(own.trim())));
@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn an_agent_may_have_an_episodes_folder_of_its_own() {
-        let set = [("DREAMER_AGENTS", "main, work=/ws/work/memory"), ("DREAMER_EPISODES_DIR", "/ws/memory")];
+        let set = [("DREAMER_AGENTS", "main, ann=/ws/ann/memory"), ("DREAMER_EPISODES_DIR", "/ws/memory")];
         let settings = Settings::resolve(&Layers::of(&set)).unwrap();
-        assert_eq!(settings.episodes_of("work"), Path::new("/ws/work/memory"));
+        assert_eq!(settings.episodes_of("ann"), Path::new("/ws/ann/memory"));
         assert_eq!(settings.episodes_of("main"), Path::new("/ws/memory"));
         for bad in [",", "=x", "main=", "ma\nin"] {
             let told = Settings::resolve(&Layers::of(&[("DREAMER_AGENTS", bad)])).unwrap_err().to_string();
