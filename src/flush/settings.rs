@@ -1,7 +1,7 @@
 //! What `session-flush` reads from flags, environment and `.env` files. What only the gateway knows is
 //! `openclaw::config`'s to read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::{ConfigError, Layers, Origin, Problem, folder, named_agents, variable};
@@ -28,10 +28,10 @@ pub struct Settings {
     pub program: String,
     /// `DREAMER_AGENT`.
     pub agent: String,
+    /// `DREAMER_AGENTS`: the agents, each with its own episodes folder where it has one; none where nobody lists them.
+    pub agents: Vec<(String, Option<PathBuf>)>,
     /// Where Dreamer reads episodes.
     pub episodes_dir: PathBuf,
-    /// Where it reads those of agents with folders of their own: `DREAMER_AGENTS`.
-    pub own_folders: Vec<PathBuf>,
 }
 
 impl Settings {
@@ -48,20 +48,21 @@ impl Settings {
             wait: take(layers, "DREAMER_FLUSH_WAIT", seconds, &mut problems).unwrap_or_default(),
             program: take(layers, "DREAMER_FLUSH_PROGRAM", word, &mut problems).unwrap_or_default(),
             agent: take(layers, "DREAMER_AGENT", word, &mut problems).unwrap_or_default(),
-            episodes_dir: take(layers, "DREAMER_EPISODES_DIR", |value| folder(value, layers), &mut problems)
-                .unwrap_or_else(|| home.join("episodes")),
-            own_folders: take(layers, "DREAMER_AGENTS", |value| named_agents(value, layers), &mut problems)
+            agents: take(layers, "DREAMER_AGENTS", |value| named_agents(value, layers), &mut problems)
                 .unwrap_or_default()
                 .into_iter()
-                .filter_map(|agent| agent.folder)
+                .map(|agent| (agent.id, agent.folder))
                 .collect(),
+            episodes_dir: take(layers, "DREAMER_EPISODES_DIR", |value| folder(value, layers), &mut problems)
+                .unwrap_or_else(|| home.join("episodes")),
         };
         if problems.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid { problems }) }
     }
 
-    /// Every folder in which Dreamer reads episodes.
-    pub fn folders(&self) -> impl Iterator<Item = &PathBuf> {
-        std::iter::once(&self.episodes_dir).chain(&self.own_folders)
+    /// Where Dreamer reads this agent's episodes.
+    pub(crate) fn episodes_of(&self, agent: &str) -> &Path {
+        let own = self.agents.iter().find(|(id, _)| id.eq_ignore_ascii_case(agent));
+        own.and_then(|(_, folder)| folder.as_deref()).unwrap_or(&self.episodes_dir)
     }
 
     /// How long the gateway may take for one answer: it waits up to 15 s itself for an agent to stop.
@@ -122,6 +123,18 @@ mod tests {
         assert_eq!((settings.transport, settings.wait), (Transport::Ws, Duration::from_secs(30)));
         assert_eq!((settings.program.as_str(), settings.agent.as_str()), ("openclaw", "main"));
         assert_eq!(settings.episodes_dir, PathBuf::from("/home/ann/.dreamer/episodes"));
+    }
+
+    #[test]
+    fn an_agent_may_have_an_episodes_folder_of_its_own() {
+        let set = [("DREAMER_AGENTS", "main, ann=/ws/ann/memory"), ("DREAMER_EPISODES_DIR", "/ws/memory")];
+        let settings = Settings::resolve(&Layers::of(&set)).unwrap();
+        assert_eq!(settings.episodes_of("ann"), Path::new("/ws/ann/memory"));
+        assert_eq!(settings.episodes_of("main"), Path::new("/ws/memory"));
+        for bad in [",", "=x", "main=", "ma\nin"] {
+            let told = Settings::resolve(&Layers::of(&[("DREAMER_AGENTS", bad)])).unwrap_err().to_string();
+            assert!(told.contains("DREAMER_AGENTS"), "{bad:?}: {told}");
+        }
     }
 
     #[test]

@@ -47,6 +47,16 @@ pub fn recorded(name: &str) -> Value {
     sent_in("ws-session-2026.9.6.txt", name).pop().unwrap()
 }
 
+/// The answer of openclaw 2026.4.15 in one of the exchanges A1 to A5.
+pub fn older(name: &str) -> Value {
+    sent_in("ws-2026.4.15.txt", name).pop().unwrap()
+}
+
+/// What the program of openclaw 2026.4.15 says in one of P1 to P5: the lines behind the heading.
+pub fn older_program(name: &str) -> String {
+    exchange("ws-2026.4.15.txt", name).lines().skip(1).collect::<Vec<_>>().join("\n").trim().to_string()
+}
+
 /// What happens after a successful reset.
 #[derive(Clone)]
 pub enum Hook {

@@ -11,7 +11,8 @@ use wiremock::matchers::{header, method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use crate::fake_gateway::{
-    FakeGateway, Hook, SESSION_ID, Script, TOKEN, exchange, recorded, transcript, write_episode,
+    FakeGateway, Hook, SESSION_ID, Script, TOKEN, exchange, older, older_program, recorded, transcript,
+    write_episode,
 };
 
 /// A folder of its own with a workspace, a home and an `openclaw.json` in it, and a cleared environment.
@@ -391,6 +392,8 @@ fn flags_that_do_not_fit_are_usage_errors() {
         &["--wait", "0"],
         &["--transport", "udp"],
         &["--agent", "a", "--session-key", "agent:b:main"],
+        &["--all", "--session-key", "agent:b:main"],
+        &["--all", "--agent", "a"],
         &["now"],
     ] {
         place.settings(1, json!({}));
@@ -556,6 +559,150 @@ fn the_gateways_program_ends_the_session_without_a_token_in_its_arguments() {
     );
     assert!(!calls.contains(TOKEN));
     assert_eq!(std::fs::read_to_string(place.path("token.txt")).unwrap(), TOKEN);
+}
+
+/// A gateway of 2026.4: it lets a client without a device in and grants it nothing.
+fn of_2026_4() -> Script {
+    let script = Script::new()
+        .saying("agents.list", vec![older("A2")])
+        .saying("sessions.describe", vec![older("A3")])
+        .saying("chat.history", vec![older("A4")])
+        .saying("sessions.reset", vec![older("A5")]);
+    Script { connect: older("A1"), ..script }
+}
+
+/// Its program, which is paired.
+fn program_of_2026_4(place: &Place) -> String {
+    let program = program(place, "");
+    let agents = older_program("P1").replace("\"@WORKSPACE@\"", &json!(place.path("ws")).to_string());
+    std::fs::write(place.path("agents.list.json"), agents).unwrap();
+    for (name, exchange) in [("unknown.txt", "P2"), ("expected.txt", "P3")] {
+        std::fs::write(place.path(name), older_program(exchange)).unwrap();
+    }
+    let script = "#!/bin/sh\necho \"$3\" >> calls.txt\ncase \"$3 $5\" in\n\
+         sessions.describe*) cat unknown.txt >&2; exit 1 ;;\n\
+         sessions.reset*expectedSessionId*) cat expected.txt >&2; exit 1 ;;\n\
+         sessions.reset*) cp episode.md ws/memory/2026-11-30-0739.md ;;\nesac\ncat \"$3.json\"\n";
+    std::fs::write(place.path("openclaw"), script).unwrap();
+    program
+}
+
+const PATH: (&str, &str) = ("PATH", "/usr/bin:/bin");
+
+#[test]
+fn a_gateway_that_grants_a_client_without_a_device_nothing_is_asked_through_its_program() {
+    let place = Place::new();
+    let gateway = place.gateway(of_2026_4());
+    let program = program_of_2026_4(&place);
+    let output = place.run(&["--json", "--program", &program], &[PATH]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("grants no operator.read") && told.contains(&format!("program {program} instead")),
+        "{told}"
+    );
+    let summary: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!((&summary["status"], &summary["transport"]), (&json!("flushed"), &json!("cli")));
+    assert_eq!(gateway.methods(), ["connect", "agents.list"], "once it refuses, nothing more is asked there");
+    let calls = std::fs::read_to_string(place.path("calls.txt")).unwrap();
+    let asked = ["agents.list", "sessions.describe", "chat.history", "sessions.reset", "sessions.reset"];
+    assert_eq!(calls.lines().collect::<Vec<_>>(), asked);
+}
+
+#[test]
+fn a_gateway_that_wants_the_device_paired_is_asked_through_its_program() {
+    let place = Place::new();
+    let refusal = json!({ "type": "res", "ok": false, "error": { "code": "NOT_PAIRED",
+        "message": "device identity required", "details": { "code": "DEVICE_IDENTITY_REQUIRED" } } });
+    let _gateway = place.gateway(Script { connect: refusal.clone(), ..Script::new() });
+    let program = program(&place, "");
+    let output = place.run(&["--program", &program], &[PATH]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("wants this device to be paired"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("flushed agent:main:main: "));
+}
+
+#[test]
+fn without_the_gateways_program_its_refusal_is_what_is_told() {
+    let refusal = json!({ "type": "res", "ok": false, "error": { "code": "NOT_PAIRED",
+        "message": "device identity required", "details": { "code": "DEVICE_IDENTITY_REQUIRED" } } });
+    for (script, part) in [
+        (of_2026_4(), "grants no operator.admin"),
+        (Script { connect: refusal, ..Script::new() }, "wants this device to be paired"),
+    ] {
+        let place = Place::new();
+        let _gateway = place.gateway(script);
+        let told = place.refused(&["--program", "/nonexistent"], &[], 1);
+        assert!(told.lines().last().unwrap().contains(part), "{told}");
+        assert!(told.contains("start the gateway's program /nonexistent"), "{told}");
+    }
+}
+
+/// An `agents.list` with these agents, all with one workspace.
+fn agents(ids: &[&str]) -> Value {
+    let agents: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "workspace": "@WORKSPACE@" })).collect();
+    json!({ "type": "res", "ok": true, "payload": { "defaultId": ids[0], "agents": agents } })
+}
+
+#[test]
+fn all_agents_are_flushed_and_the_failure_of_one_does_not_stop_the_others() {
+    let place = Place::new();
+    let script = Script::new().saying("agents.list", vec![agents(&["ops", "home", "main"])]);
+    let script = script.with("sessions.describe", &["S2", "S8", "S2"]);
+    let busy = json!({ "type": "res", "ok": false, "error":
+        { "code": "UNAVAILABLE", "message": "Session agent:ops:main is still active; try again in a moment." } });
+    let gateway = place.gateway(script.clone().saying("sessions.reset", vec![busy, recorded("S6")]));
+    let output = place.run(&["--all"], &[]);
+    assert_eq!(output.status.code(), Some(75), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert!(lines[0].starts_with("nothing to flush in agent:home:main: "), "{lines:?}");
+    assert!(lines[1].starts_with("flushed agent:main:main: ") && lines.len() == 2, "{lines:?}");
+    assert!(
+        text(&output.stderr).contains("session-flush: could not call sessions.reset"),
+        "{}",
+        text(&output.stderr)
+    );
+    let keys: Vec<Value> = gateway.params_of("sessions.describe").iter().map(|p| p["key"].clone()).collect();
+    assert_eq!(keys, ["agent:ops:main", "agent:home:main", "agent:main:main"]);
+
+    let place = Place::new();
+    let _gateway = place.gateway(script);
+    let told = place.run(&["--all", "--json"], &[("DREAMER_AGENTS", "main,gone")]);
+    let outcomes: Value = serde_json::from_str(&text(&told.stdout)).unwrap();
+    assert_eq!((&outcomes[0]["agent"], &outcomes[0]["status"]), (&json!("main"), &json!("flushed")));
+    assert_eq!((&outcomes[1]["agent"], &outcomes[1]["status"]), (&json!("gone"), &json!("failed")));
+    assert_eq!((&outcomes[1]["exit_code"], told.status.code()), (&json!(1), Some(1)));
+    assert!(outcomes[1]["error"].as_str().unwrap().contains("no such agent, only ops, home, main"));
+}
+
+#[test]
+fn an_agents_own_episodes_folder_is_where_dreamer_reads() {
+    let place = Place::new();
+    let _gateway = place.gateway(Script::new());
+    let own = format!("main={}", place.path("ws/memory").display());
+    let output = place.run(&["--all"], &[("DREAMER_AGENTS", &own), ("DREAMER_EPISODES_DIR", "elsewhere")]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let elsewhere = format!("main={}", place.path("elsewhere").display());
+    std::fs::remove_dir_all(place.path("ws/memory")).unwrap();
+    let output = place.run(&["--all"], &[("DREAMER_AGENTS", &elsewhere)]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("set in DREAMER_AGENTS main="), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_episode_with_fewer_messages_than_the_session_is_warned_of() {
+    let place = Place::new();
+    let hook = Hook::Writes {
+        key: "agent:main:main".into(),
+        id: SESSION_ID.into(),
+        messages: vec!["user: \"Anna visits.\"".into()],
+    };
+    let _gateway = place.gateway(Script::new().hook(hook));
+    let output = place.run(&["--json"], &[]);
+    let summary: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let warning = summary["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("had 2 messages and 2026-11-30-0739.md holds 1 of them"), "{warning}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, ValueEnum};
-use dreamer::flush::seconds;
+use dreamer::flush::{Ask, Which, seconds};
 
 /// Ends an agent's session with `/new`, so that the gateway writes its episode, and waits for the file.
 #[derive(Debug, Parser)]
@@ -14,8 +14,11 @@ use dreamer::flush::seconds;
 )]
 pub(crate) struct Flags {
     /// The agent whose main session is ended [default: DREAMER_AGENT, else main]
-    #[arg(long, value_name = "ID", conflicts_with = "session_key")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["session_key", "all"])]
     pub(crate) agent: Option<String>,
+    /// End every agent's main session: of DREAMER_AGENTS, else all that the gateway has
+    #[arg(long, conflicts_with = "session_key")]
+    pub(crate) all: bool,
     /// The session to end instead, such as agent:main:telegram:direct:42
     #[arg(long, value_name = "KEY")]
     pub(crate) session_key: Option<String>,
@@ -25,7 +28,7 @@ pub(crate) struct Flags {
     /// The gateway's address, or the route's [default: OPENCLAW_GATEWAY_URL, else as openclaw.json says]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// The gateway's program, for cli [default: DREAMER_FLUSH_PROGRAM, else openclaw]
+    /// The gateway's program, for cli and where ws is refused [default: DREAMER_FLUSH_PROGRAM, else openclaw]
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<String>,
     /// How long to wait for the agent to finish, and for the file [default: DREAMER_FLUSH_WAIT, else 30]
@@ -34,7 +37,7 @@ pub(crate) struct Flags {
     /// Only look whether there is something to flush
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Print one summary object on stdout
+    /// Print one summary object on stdout, with --all an array of them
     #[arg(long)]
     pub(crate) json: bool,
     /// Where Dreamer keeps everything [default: DREAMER_HOME, else ~/.dreamer]
@@ -77,6 +80,16 @@ impl Flags {
             ("DREAMER_FLUSH_WAIT", &self.wait),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+    }
+
+    /// What is to be ended.
+    pub(crate) fn ask(&self) -> Ask {
+        let which = match &self.session_key {
+            Some(key) => Which::Session(key.clone()),
+            None if self.all => Which::All,
+            None => Which::Agent,
+        };
+        Ask { which, dry_run: self.dry_run }
     }
 
     /// What cannot be told from the flags alone, said as a usage error.

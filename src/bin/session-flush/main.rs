@@ -11,10 +11,10 @@ use args::Flags;
 use clap::Parser as _;
 use dreamer::config::Layers;
 use dreamer::error::{Error, chain};
-use dreamer::flush::{self, Ask, FlushError, Report, Settings, Status, Transport};
+use dreamer::flush::{self, FlushError, Outcome, Report, Settings, Status, Transport};
 use dreamer::openclaw::config::OpenClaw;
+use dreamer::openclaw::gateway::fallback::WithFallback;
 use dreamer::openclaw::gateway::program::Program;
-use dreamer::openclaw::gateway::websocket::WebSocket;
 
 /// Why the program stopped.
 enum Failure {
@@ -43,11 +43,11 @@ async fn main() -> ExitCode {
     };
     logging::start(flags.verbose);
     let told = match run(&flags).await {
-        Ok(report) => print(&report, flags.json),
+        Ok(outcomes) => print(outcomes, &flags),
         Err(failure) => Err(failure),
     };
     match told {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(Failure::Usage(usage)) => end_with_usage(&usage),
         Err(Failure::Flush(error)) => {
             complain(&format!("could not {}", chain(&error)));
@@ -67,28 +67,25 @@ fn end_with_usage(usage: &clap::Error) -> ExitCode {
     ExitCode::from(if usage.use_stderr() { 2 } else { 0 })
 }
 
-async fn run(flags: &Flags) -> Result<Report, Failure> {
+async fn run(flags: &Flags) -> Result<Vec<Outcome>, Failure> {
     let mut layers = Layers::of_process(flags.home.as_deref(), flags.env_file.as_deref())?;
     layers.flags.extend(flags.as_variables().into_iter().map(|(name, value)| (name.to_string(), value)));
     let settings = Settings::resolve(&layers)?;
     let openclaw = OpenClaw::read(&layers).map_err(FlushError::from)?;
-    let ask = Ask { session_key: flags.session_key.clone(), dry_run: flags.dry_run };
-    let report = match settings.transport {
+    let ask = flags.ask();
+    let program = Program {
+        program: settings.program.clone(),
+        environment: openclaw.environment(),
+        patience: settings.patience(),
+    };
+    let outcomes = match settings.transport {
         Transport::Ws => {
             let endpoint = openclaw.websocket().map_err(FlushError::from)?;
             tracing::info!("connecting to {}", endpoint.shown());
-            let mut gateway =
-                WebSocket::open(&endpoint, settings.patience()).await.map_err(FlushError::from)?;
-            flush::flush(&ask, &settings, &openclaw, &mut gateway).await?
+            let opened = WithFallback::open(&endpoint, program, settings.patience()).await;
+            flush::flush(&ask, &settings, &openclaw, &mut opened.map_err(FlushError::from)?).await?
         }
-        Transport::Cli => {
-            let mut gateway = Program {
-                program: settings.program.clone(),
-                environment: openclaw.environment(),
-                patience: settings.patience(),
-            };
-            flush::flush(&ask, &settings, &openclaw, &mut gateway).await?
-        }
+        Transport::Cli => flush::flush(&ask, &settings, &openclaw, &mut { program }).await?,
         Transport::Http if flags.dry_run => return Err(Failure::Usage(Flags::no_dry_run_over_http())),
         Transport::Http => {
             let endpoint = openclaw.route().map_err(FlushError::from)?;
@@ -96,15 +93,38 @@ async fn run(flags: &Flags) -> Result<Report, Failure> {
             flush::flush_over_http(&ask, &settings, &openclaw, &endpoint).await?
         }
     };
-    Ok(report)
+    Ok(outcomes)
 }
 
-/// Warnings go to the log, the outcome to stdout: one object, or one line.
-fn print(report: &Report, json: bool) -> Result<(), Failure> {
-    for warning in &report.warnings {
-        tracing::warn!("{warning}");
+/// Warnings and failures go to stderr, the outcome to stdout: one line or object a session. Gives the exit code.
+fn print(mut outcomes: Vec<Outcome>, flags: &Flags) -> Result<u8, Failure> {
+    // Asked for one session, there is one outcome, and its failure is the program's.
+    if !flags.all {
+        let one = outcomes.pop().expect("one session was asked for");
+        let report = one.result?;
+        for warning in &report.warnings {
+            tracing::warn!("{warning}");
+        }
+        write(&if flags.json { format!("{}\n", flush::summary(&report)) } else { line(&report) })?;
+        return Ok(0);
     }
-    let text = if json { format!("{}\n", flush::summary(report)) } else { line(report) };
+    let mut lines = String::new();
+    for outcome in &outcomes {
+        match &outcome.result {
+            Ok(report) => {
+                for warning in &report.warnings {
+                    tracing::warn!("{}: {warning}", report.session_key);
+                }
+                lines.push_str(&line(report));
+            }
+            Err(error) => complain(&format!("could not {}", chain(error))),
+        }
+    }
+    write(&if flags.json { format!("{}\n", flush::summaries(&outcomes)) } else { lines })?;
+    Ok(flush::exit_code(&outcomes))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Output)
 }

@@ -1,7 +1,8 @@
-//! Asking a running gateway: the trait that both ways of asking share (its WebSocket in `websocket`, its own program in
-//! `program`), what can go wrong with what to do about it, and in `http` the third way, a route of the operator's own.
-//! What is asked is in `session`.
+//! Asking a running gateway: the trait that the ways of asking share (its WebSocket in `websocket`, its own program in
+//! `program`, the one and then the other in `fallback`), what can go wrong with what to do about it, and in `http` another
+//! way, a route of the operator's own. What is asked is in `session`.
 
+pub mod fallback;
 pub mod hello;
 pub mod http;
 pub mod program;
@@ -20,6 +21,9 @@ pub trait Gateway: Send {
     /// # Errors
     /// When the gateway cannot be reached, does not answer in time, or refuses.
     async fn call(&mut self, method: &'static str, params: Value) -> Result<Value, GatewayError>;
+
+    /// The way in which the last call was made: `ws` or `cli`.
+    fn way(&self) -> &'static str;
 }
 
 /// Why a method was refused, as far as it makes a difference.
@@ -190,6 +194,11 @@ impl GatewayError {
         }
     }
 
+    /// Whether the gateway refuses because it does not know our device or client. Its own program has both.
+    pub(crate) fn is_for_want_of_a_device(&self) -> bool {
+        matches!(self, Self::NotPaired { .. } | Self::MissingScope { .. } | Self::ClientRejected { .. })
+    }
+
     /// The exit code: 75 where it may work later by itself, 78 where a setting must change, else 1.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
@@ -262,12 +271,16 @@ fn login_error(code: &str, detail: &str, said: &str, credential: &Credential) ->
         "PROTOCOL_MISMATCH" | "CLIENT_VERSION_MISMATCH" => GatewayError::ClientRejected { said },
         detail if detail.starts_with("DEVICE_AUTH_") => GatewayError::NotPaired { said },
         detail if detail.starts_with("AUTH_") => {
-            let credential = if matches!(credential, Credential::Password(_)) { "password" } else { "token" };
-            GatewayError::Unauthorized { credential, said }
+            GatewayError::Unauthorized { credential: credential_of(credential), said }
         }
         _ if code == "NOT_PAIRED" => GatewayError::NotPaired { said },
         _ => return None,
     })
+}
+
+/// What people call it.
+pub(crate) fn credential_of(credential: &Credential) -> &'static str {
+    if matches!(credential, Credential::Password(_)) { "password" } else { "token" }
 }
 
 /// The gateway has no codes for these, so its wording tells: `invalid sessions.reset params: at root: unexpected

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Gateway, GatewayError, Refusal, quote};
+use super::{Gateway, GatewayError, Refusal, credential_of, quote};
 use crate::openclaw::config::Credential;
 
 /// The gateway's program.
@@ -41,6 +41,9 @@ impl Gateway for Program {
             (_, Some(Err(error))) => Err(self.refused(method, &error)),
             (is_done, _) => {
                 let stderr = String::from_utf8_lossy(&output.stderr);
+                if let Some(error) = self.failed_in_words(method, &stderr) {
+                    return Err(error);
+                }
                 let said = quote(
                     last_line(&stderr).or_else(|| last_line(&stdout)).unwrap_or("nothing"),
                     &self.secret(),
@@ -49,6 +52,10 @@ impl Gateway for Program {
                 Err(GatewayError::Program { program: self.program.clone(), method, status, said })
             }
         }
+    }
+
+    fn way(&self) -> &'static str {
+        "cli"
     }
 }
 
@@ -61,6 +68,25 @@ impl Program {
         token
             .or_else(|| of("OPENCLAW_GATEWAY_PASSWORD").map(Credential::Password))
             .unwrap_or(Credential::Nothing)
+    }
+
+    /// Older gateways' programs tell an error in words alone, also with `--json`: `Gateway call failed:
+    /// GatewayClientRequestError: unknown method: …` (openclaw 2026.4.15).
+    fn failed_in_words(&self, method: &'static str, stderr: &str) -> Option<GatewayError> {
+        let said = stderr.lines().find_map(|line| line.trim().strip_prefix("Gateway call failed: "))?;
+        let secret = self.secret();
+        if let Some(message) = said.strip_prefix("GatewayClientRequestError: ") {
+            // The code is not printed. Of the codes only that for a busy session makes a difference.
+            let code = if message.contains("try again") { "UNAVAILABLE" } else { "INVALID_REQUEST" };
+            let error = json!({ "code": code, "message": message });
+            return Some(Refusal::read(&error, &secret).into_error(method, &secret));
+        }
+        let closed = said.strip_prefix("Error: gateway closed ")?;
+        let said = quote(closed, &secret);
+        Some(match closed.contains("): unauthorized") {
+            true => GatewayError::Unauthorized { credential: credential_of(&secret), said },
+            false => GatewayError::Closed { method, why: format!(" ({said})") },
+        })
     }
 
     /// `{"ok": false, "error": {"type": …}}`: an error of the gateway, or of the way to it.
@@ -100,6 +126,7 @@ fn last_line(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Why;
     use super::*;
 
     #[test]
@@ -109,5 +136,28 @@ mod tests {
         let failed = json!({ "ok": false, "error": { "code": "X" } });
         assert_eq!(read(&failed.to_string()), Some(Err(failed)));
         assert_eq!(read("no json"), None);
+    }
+
+    #[test]
+    fn an_error_in_words_is_the_same_error() {
+        let program =
+            Program { program: "openclaw".into(), environment: Vec::new(), patience: Duration::from_secs(1) };
+        let told = |stderr: &str| program.failed_in_words("sessions.reset", stderr);
+        let refused =
+            |said: &str| told(&format!("note\nGateway call failed: GatewayClientRequestError: {said}\n"));
+        let unknown = refused("unknown method: sessions.describe");
+        assert_eq!(unknown.as_ref().and_then(GatewayError::why), Some(&Why::UnknownMethod));
+        let property =
+            refused("invalid sessions.reset params: at root: unexpected property 'expectedSessionId'");
+        let parameter = Why::UnknownParameter("expectedSessionId".into());
+        assert_eq!(property.as_ref().and_then(GatewayError::why), Some(&parameter));
+        let busy = refused("Session agent:main:main is still active; try again in a moment.");
+        assert_eq!(busy.map(|error| error.exit_code()), Some(75));
+        let wrong = "Gateway call failed: Error: gateway closed (1008): unauthorized: gateway token mismatch\n\
+                     Gateway target: ws://127.0.0.1:18802\nBind: loopback\n";
+        assert!(matches!(told(wrong), Some(GatewayError::Unauthorized { credential: "token", .. })));
+        let gone = "Gateway call failed: Error: gateway closed (1006 abnormal closure (no close frame)): no close reason";
+        assert_eq!(told(gone).map(|error| error.exit_code()), Some(75));
+        assert!(told("Error: unknown option --json\n").is_none());
     }
 }

@@ -128,7 +128,7 @@ fn read_history(answer: &Value) -> Result<History, GatewayError> {
     let is_queued = |item: &&Value| item.get("state").is_none_or(|state| state == "queued");
     Ok(History {
         session_id: answer.get("sessionId").and_then(Value::as_str).map(str::to_string),
-        by_user: messages.iter().filter(is_user).filter(|m| noise::of_prompt(&words_of(m)).is_none()).count(),
+        by_user: messages.iter().filter(is_user).filter(|m| is_said(&words_of(m))).count(),
         messages: messages
             .iter()
             .filter(|m| matches!(role(m).as_deref(), Some("user" | "assistant")) && !words_of(m).is_empty())
@@ -137,6 +137,13 @@ fn read_history(answer: &Value) -> Result<History, GatewayError> {
         waiting: pending.map_or(0, |items| items.iter().filter(is_queued).count()),
         is_active: info.and_then(|info| info.get("hasActiveRun")) == Some(&Value::Bool(true)),
     })
+}
+
+/// Whether a person said it. Memories that the gateway puts before a prompt make a heartbeat no person's words.
+fn is_said(words: &str) -> bool {
+    let recalled =
+        words.strip_prefix("<relevant-memories>").and_then(|rest| rest.split_once("</relevant-memories>"));
+    noise::of_prompt(recalled.map_or(words, |(_, prompt)| prompt.trim_start())).is_none()
 }
 
 /// The text of a message: its content is a text, or a list of parts of which some are.
@@ -183,9 +190,11 @@ mod tests {
             {"role": "assistant", "content": [{"type": "toolCall", "name": "x"}]},
             {"role": "toolResult", "content": "42"},
             {"role": "user", "content": [{"type": "text", "text": "Read HEARTBEAT.md if it exists (workspace context)."}]},
+            {"role": "user", "content": "<relevant-memories>\n1. [fact] tea\n</relevant-memories>\n\nRead HEARTBEAT.md if it exists"},
+            {"role": "user", "content": "<relevant-memories>\n1. [fact] tea\n</relevant-memories>\n\nI like it black."},
         ]});
         let history = read_history(&answer).unwrap();
-        assert_eq!((history.by_user, history.messages), (1, 3));
+        assert_eq!((history.by_user, history.messages), (2, 5));
         assert_eq!(history.session_id.as_deref(), Some("s-1"));
     }
 

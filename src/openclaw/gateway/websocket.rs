@@ -139,6 +139,10 @@ impl Gateway for WebSocket {
             Refusal::read(&error, credential).into_error(method, credential)
         })
     }
+
+    fn way(&self) -> &'static str {
+        "ws"
+    }
 }
 
 /// What a text frame says.
