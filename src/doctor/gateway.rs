@@ -30,7 +30,7 @@ enum Asked {
     /// Its settings cannot be used, or it has none we can read: what is wrong.
     Unusable(String),
     /// It is on another machine and `--offline` was said.
-    NotAsked(String),
+    Offline(String),
     /// Nothing listens there, at which address.
     NotThere(String),
     /// It did not let us in: why.
@@ -94,7 +94,7 @@ async fn ask(config: &Config, openclaw: &Result<OpenClaw, OpenClawError>, asking
     let url =
         endpoint.as_ref().map_or_else(|_| format!("ws://{place}"), |endpoint| endpoint.shown().to_owned());
     if asking == Asking::Nobody && !is_loopback(&url) {
-        return Asked::NotAsked(url);
+        return Asked::Offline(url);
     }
     let is_here = endpoint.as_ref().map_or(true, |endpoint| is_loopback(&endpoint.url));
     if is_here && !matches!(tokio::time::timeout(PATIENCE, TcpStream::connect(&place)).await, Ok(Ok(_))) {
@@ -127,7 +127,7 @@ pub(super) fn lines(found: &Found) -> Vec<Line> {
                 "run `dreamer setup --openclaw PATH`, or set OPENCLAW_CONFIG_PATH",
             )]
         }
-        Asked::NotAsked(url) => vec![Line::ok(CHECK, format!("{url} was not asked: --offline"))],
+        Asked::Offline(url) => vec![Line::ok(CHECK, format!("{url} was not asked: --offline"))],
         Asked::NotThere(url) => vec![Line::fail(
             CHECK,
             format!("nothing listens at {url}"),
@@ -254,7 +254,7 @@ mod tests {
         let url = || "ws://127.0.0.1:1".to_owned();
         assert_eq!(first(Asked::HasNone(None)).level, Level::Ok);
         assert!(first(Asked::HasNone(Some("/x/openclaw.json".into()))).what.contains("--openclaw"));
-        assert_eq!(first(Asked::NotAsked(url())).what, "ws://127.0.0.1:1 was not asked: --offline");
+        assert_eq!(first(Asked::Offline(url())).what, "ws://127.0.0.1:1 was not asked: --offline");
         for fails in [Asked::Unusable("x".into()), Asked::NotThere(url()), Asked::Refused("x".into())] {
             assert_eq!(first(fails).level, Level::Fail);
         }
