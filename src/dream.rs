@@ -50,7 +50,7 @@ pub(crate) use read::{only_named, read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
 pub(crate) use sources::{
-    Sources, Where, day_in, episodes_named, has_folder, is_of_transcript, read_sources,
+    Sources, Where, day_in, episodes_named, has_folder, is_of_transcript, read_sources, session_in,
 };
 pub(crate) use think::material_of;
 use think::{Reading, millis, think};

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::dream::recover;
 use crate::error::Error;
 use crate::forget::answers;
+use crate::language::counted;
 use crate::plan::{Phase, Run};
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
@@ -23,6 +24,7 @@ use crate::providers::{Embedder, ProviderError, configured};
 use crate::space::{self, Needs};
 use crate::state::audit::{self, Event, Kind};
 use crate::state::lock::{Half, Lock};
+use crate::state::tombstones::{Tombstone, Tombstones};
 use crate::state::versions::Versions;
 use crate::state::{StateError, sync_folder};
 use crate::store::{Store, TABLES, VECTORED, VectorLog, VectorsByText, set_vectors_before};
@@ -60,6 +62,15 @@ pub enum ReembedError {
     /// The new database cannot lie there.
     #[error("re-embed into {}: it exists; name another folder with --to, or remove it if it is of an earlier try", folder.display())]
     Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// No database can be made there.
+    #[error(
+        "re-embed into {}: name a folder that is not there yet, in one that is, on this machine and outside the old database",
+        folder.display()
+    )]
+    NoPlace {
         /// The folder.
         folder: PathBuf,
     },
@@ -184,7 +195,12 @@ pub async fn reembed(
         return Err(ReembedError::GatewayRuns { address: address.clone() }.into());
     }
     let store = Store::open(&config.lancedb_uri).await?;
-    if Half::read(&config.state_dir())?.is_none() {
+    let half = Half::read(&config.state_dir())?;
+    if let Some(half) = half.as_ref().filter(|half| half.database != config.lancedb_uri) {
+        let Half { to, database, .. } = half.clone();
+        return Err(StateError::HalfMoved { to, database }.into());
+    }
+    if half.is_none() {
         for told in recover(config, &store, now).await? {
             tracing::info!("{told}");
         }
@@ -216,6 +232,7 @@ async fn move_all(
         Needs { home: floor.home + 2 * bytes, database: floor.database + 3 * bytes },
         space::disk_of,
     )?;
+    gathered.open_log()?;
     embed(&mut gathered, mover, progress).await?;
     match &outlook.beside {
         Some(folder) => rows = beside(store, folder, &gathered, mover).await?,
@@ -297,6 +314,7 @@ async fn in_place(
             run.enter(Phase::Abandoned, now)?;
         }
     }
+    bury_again(config, store, gathered, to).await?;
     let mut versions = Versions::read(&state).unwrap_or_default();
     for table in TABLES {
         if let Some(layout) = store.layout(table).await? {
@@ -305,6 +323,35 @@ async fn in_place(
     }
     versions.write(&state)?;
     Ok(rows)
+}
+
+/// Tombstones get the new vectors, where their text is still in the archive. The others are known by their words from now
+/// on, and are told.
+async fn bury_again(config: &Config, store: &Store, gathered: &Gathered, to: &str) -> Result<(), Error> {
+    let state = config.state_dir();
+    let mut old: Vec<Tombstone> = Tombstones::read(&state)?.all().cloned().collect();
+    old.retain(|tombstone| tombstone.vector.is_some() && tombstone.model != to);
+    let ids: Vec<String> = old.iter().map(|tombstone| tombstone.id.clone()).collect();
+    let texts = store.archived(&ids, &config.agent).await?;
+    let vector = |id: &str| {
+        let copy = texts.iter().find(|copy| copy.memory.id == id)?;
+        gathered.vectors.get(&copy.memory.text).cloned()
+    };
+    let count = old.len();
+    let new = old.into_iter().filter_map(|tombstone| {
+        let vector = Some(vector(&tombstone.id)?);
+        Some(Tombstone { vector, model: to.to_owned(), ..tombstone })
+    });
+    let new: Vec<Tombstone> = new.collect();
+    Tombstones::append(&state, &new)?;
+    if new.len() < count {
+        tracing::warn!(
+            "{} forgotten for good are known by their words alone from now on: the same claim in other words may be learned \
+             again from old text",
+            counted(count - new.len(), "memory")
+        );
+    }
+    Ok(())
 }
 
 /// Makes the new database under a name of its own, which it loses only once it is whole.

@@ -76,6 +76,21 @@ pub enum UndoError {
         /// Where they would be.
         path: PathBuf,
     },
+    /// The table has vectors of another length since.
+    #[error(
+        "take back the run {run}: its rows have vectors of {before} numbers and the table of {database} has {now} since it was \
+         moved to another model; set DREAMER_LANCEDB_URI to the database of then"
+    )]
+    OtherDimension {
+        /// The run.
+        run: RunId,
+        /// Numbers then.
+        before: usize,
+        /// Numbers now.
+        now: usize,
+        /// The database.
+        database: String,
+    },
     /// What would be taken back is no longer what was shown.
     #[error("take back the run {run}: other runs finished since it was shown; look at it again")]
     Overtaken {
@@ -107,6 +122,7 @@ pub async fn preview(config: &Config, run: &str, now: DateTime<Utc>) -> Result<V
     let mut planned = Vec::new();
     for (of, state) in runs_to_take_back(config, run)? {
         let (plan, images) = read_run(config, &of)?;
+        check_dimension(config, &store, &of, &images)?;
         let inverse = inverse::inverse(&plan, &images, &world, RunId::default(), now);
         world.take_in(&inverse, &images);
         let undone = inverse.report.undone.unwrap_or_default();
@@ -139,7 +155,8 @@ pub async fn rollback(
     }
     // All of them must be readable before the first is taken back.
     for (of, _) in &runs {
-        read_run(config, of)?;
+        let (_, images) = read_run(config, of)?;
+        check_dimension(config, &store, of, &images)?;
     }
     let mut reports = Vec::new();
     for (of, _) in &runs {
@@ -149,6 +166,19 @@ pub async fn rollback(
         reports.push(carry_out_undo(inverse, &store, config, now, started).await?);
     }
     Ok(reports)
+}
+
+/// Rows of another length cannot be put back: the table is another one since.
+fn check_dimension(config: &Config, store: &Store, of: &Run, images: &Images) -> Result<(), UndoError> {
+    match images.dim.filter(|dim| *dim != store.dim()) {
+        None => Ok(()),
+        Some(before) => Err(UndoError::OtherDimension {
+            run: of.id.clone(),
+            before,
+            now: store.dim(),
+            database: config.lancedb_uri.clone(),
+        }),
+    }
 }
 
 /// Stores the plan of an undo with its before-images and executes it, as a night's.

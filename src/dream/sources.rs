@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Mode;
 use super::read::read_episodes;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::language::counted;
 use crate::openclaw::recall::Uses;
 use crate::openclaw::transcript;
-use crate::openclaw::transcript::episodes::{Conversation, conversations, date_in, episodes, session_in};
+use crate::openclaw::transcript::episodes::{Conversation, conversations, date_in, episodes};
 use crate::openclaw::transcript::{Transcripts, twins};
 use crate::remembered::Remembered;
 use crate::state::journal::Journal;
@@ -73,7 +73,8 @@ pub(crate) fn read_sources(
         }
         _ => read_episodes(config, store, timed, now, warnings)?,
     };
-    let transcripts = transcripts(config, store, known);
+    let mut transcripts = transcripts(config, store, known);
+    leave_impossible_times(&mut transcripts, now);
     warnings.extend(transcripts.warnings.iter().cloned());
     let talks: Vec<Vec<Conversation>> =
         transcripts.list.iter().map(|transcript| conversations(transcript, &reading)).collect();
@@ -135,6 +136,25 @@ fn transcripts(config: &Config, store: &Store, known: &Remembered) -> Transcript
     found
 }
 
+/// Takes away times that cannot be: of before there was a gateway, or later than tomorrow. Such a message counts as said
+/// when the one before it was.
+fn leave_impossible_times(transcripts: &mut Transcripts, now: DateTime<Utc>) {
+    let possible = DateTime::from_timestamp(946_684_800, 0).unwrap_or_default()..=now + TimeDelta::days(1);
+    for transcript in &mut transcripts.list {
+        let wrong = transcript.lines.iter_mut().map(|line| &mut line.at);
+        let wrong = wrong.filter(|at| at.is_some_and(|at| !possible.contains(&at)));
+        let count = wrong.map(|at| *at = None).count();
+        transcript.ended = transcript.ended.filter(|ended| possible.contains(ended));
+        if count > 0 {
+            transcripts.warnings.push(format!(
+                "{}: {} with a time that cannot be: the time of the message before counts",
+                transcript.path.display(),
+                counted(count, "line")
+            ));
+        }
+    }
+}
+
 /// When the conversations of each session ended.
 fn ends(transcripts: &Transcripts, talks: &[Vec<Conversation>]) -> HashMap<String, Vec<DateTime<Utc>>> {
     let mut ends: HashMap<String, Vec<DateTime<Utc>>> = HashMap::new();
@@ -176,6 +196,9 @@ pub(crate) fn episodes_named(config: &Config, name: &str, has_agent: bool) -> Ve
     }
     named
 }
+
+/// The session in the name of a transcript's episode.
+pub(crate) use crate::openclaw::transcript::episodes::session_in;
 
 /// Whether that is the name of a transcript's episode.
 pub(crate) fn is_of_transcript(name: &str) -> bool {

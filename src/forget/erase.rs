@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::memory::RawMemory;
 use crate::nrem::chunk::chunk;
 use crate::nrem::quote::words_of;
-use crate::plan::{Run, RunId};
+use crate::plan::{DreamPlan, Run, RunId};
 use crate::remembered::Remembered;
 use crate::state::recalls::RecallBook;
 use crate::state::versions::last_version;
@@ -176,10 +176,15 @@ pub(crate) async fn copies(
     if ids.is_empty() {
         return Ok(());
     }
-    let target = Target::new(ids.clone(), words_of_the_forgotten(config, store, forgotten).await?.iter());
+    let words = words_of_the_forgotten(config, store, forgotten).await?;
     let all: Vec<String> = ids.iter().cloned().collect();
     let traces = store.traces().await?.traces;
-    let made_by = traces.into_iter().filter(|(id, _)| ids.contains(id)).map(|(_, trace)| trace.run);
+    let archived = store.archived(&all, &config.agent).await?;
+    let traces: Vec<_> = traces.into_values().filter(|trace| ids.contains(&trace.id)).collect();
+    let agents = traces.iter().map(|trace| trace.agent.clone());
+    let agents = agents.chain(archived.iter().map(|copy| copy.memory.partition.agent.clone())).collect();
+    let target = Target::new(ids.clone(), words.iter()).alone(agents);
+    let made_by = traces.into_iter().map(|trace| trace.run);
     of_runs(config, &target, &made_by.collect(), Some(at_work))?;
     papers(config, &target)?;
     let raw = store.raw_all().await?;
@@ -274,8 +279,18 @@ fn plan(runs_dir: &Path, folder: &Path, target: &Target) -> Result<usize, Error>
     let path = folder.join("plan.json");
     let Some(run) = RunId::parse(&name_of(folder)).map(|id| Run::of(runs_dir, id)) else { return Ok(0) };
     let Some(bytes) = read_if_there(&path)? else { return Ok(0) };
-    let value = serde_json::from_slice::<Value>(&bytes);
-    if value.is_ok_and(|mut value| scrub::document(&mut value, target) > 0) {
+    if let Ok(mut value) = serde_json::from_slice::<Value>(&bytes)
+        && scrub::document(&mut value, target) > 0
+    {
+        // What can no longer be read could no longer be taken back.
+        let is_plan = |read: serde_json::Result<DreamPlan>| read.is_ok();
+        if is_plan(serde_json::from_slice(&bytes)) && !is_plan(serde_json::from_value(value)) {
+            tracing::warn!(
+                "{}: left as it is, because it could not be read without what is erased",
+                path.display()
+            );
+            return Ok(0);
+        }
         run.set_plan_digest(None)?;
     }
     let places = documents(std::slice::from_ref(&path), target)?;

@@ -15,11 +15,29 @@ pub const BLANKED: &str = "[erased]";
 /// A text of fewer bytes is erased where it stands alone, not inside another one: "tea" is in too many.
 const SHORTEST_PART: usize = 12;
 
+/// Keys under which documents of ours hold words. Elsewhere a text of one word would be any name, kind or category.
+const WORDS: [&str; 12] = [
+    "text",
+    "texts",
+    "said",
+    "new",
+    "old",
+    "proposal",
+    "subjects",
+    "questions",
+    "only_if",
+    "reply",
+    "content",
+    "quote",
+];
+
 /// What is to go.
 #[derive(Debug, Clone, Default)]
 pub struct Target {
     ids: BTreeSet<String>,
     texts: BTreeSet<String>,
+    /// The agents whose memories they are, where nothing of any other memory may change.
+    alone: Option<BTreeSet<String>>,
 }
 
 impl Target {
@@ -31,7 +49,13 @@ impl Target {
         let wordings =
             texts.into_iter().map(AsRef::as_ref).flat_map(|text| [text.to_owned(), words_of(text)]);
         let texts = wordings.map(|text| plain(&text)).filter(|text| !text.is_empty()).collect();
-        Self { ids, texts }
+        Self { ids, texts, alone: None }
+    }
+
+    /// The same, of these agents and of no other memory: what merely contains the words stays.
+    #[must_use]
+    pub fn alone(self, agents: BTreeSet<String>) -> Self {
+        Self { alone: Some(agents), ..self }
     }
 
     /// Their ids.
@@ -48,14 +72,43 @@ impl Target {
         self.texts.iter().any(|gone| text == *gone || gone.len() >= SHORTEST_PART && text.contains(gone))
     }
 
-    /// Whether any text within a document does.
+    /// Whether a text under that key of a document is to go.
+    fn goes(&self, key: &str, text: &str) -> bool {
+        if self.texts.is_empty() {
+            return false;
+        }
+        let (text, of_words) = (plain(text), WORDS.contains(&key));
+        self.texts.iter().any(|gone| {
+            let is_sentence =
+                gone.len() >= SHORTEST_PART && gone.contains(|c: char| c == ' ' || !c.is_ascii());
+            let is_in = self.alone.is_none() && gone.len() >= SHORTEST_PART && text.contains(gone);
+            (of_words || is_sentence) && (text == *gone || is_in)
+        })
+    }
+
+    /// Whether any text within a document says it.
     pub fn is_in(&self, value: &Value) -> bool {
+        self.is_under("", value)
+    }
+
+    fn is_under(&self, key: &str, value: &Value) -> bool {
         match value {
-            Value::String(text) => self.holds(text),
-            Value::Array(items) => items.iter().any(|item| self.is_in(item)),
-            Value::Object(fields) => fields.values().any(|field| self.is_in(field)),
+            Value::String(text) => self.goes(key, text) || WORDS.contains(&key) && self.holds(text),
+            Value::Array(items) => items.iter().any(|item| self.is_under(key, item)),
+            Value::Object(fields) => fields.iter().any(|(key, field)| self.is_under(key, field)),
             _ => false,
         }
+    }
+
+    /// Whether an element is about another memory, or of another agent, where nothing of theirs may change.
+    fn is_of_another(&self, item: &Value) -> bool {
+        let Some(agents) = &self.alone else { return false };
+        let at =
+            |path: &[&str]| path.iter().try_fold(item, |value, key| value.get(key)).and_then(Value::as_str);
+        let id = at(&["id"]).or_else(|| at(&["row", "id"])).or_else(|| at(&["memory", "id"]));
+        let id = id.or_else(|| at(&["row", "memory", "id"]));
+        let agent = at(&["agent"]).or_else(|| at(&["partition", "agent"]));
+        id.is_some_and(|id| !self.ids.contains(id)) || agent.is_some_and(|agent| !agents.contains(agent))
     }
 
     /// Whether an element of a list is about the memory itself: its row, its trace, its shown form, a raw chunk or a
@@ -84,17 +137,24 @@ fn plain(text: &str) -> String {
 /// Takes elements about the memory out of every list, and what it said out of every other text. Returns how many places
 /// changed.
 pub fn document(value: &mut Value, target: &Target) -> usize {
+    under("", value, target)
+}
+
+fn under(key: &str, value: &mut Value, target: &Target) -> usize {
+    if target.is_of_another(value) && !target.is_item(value) {
+        return 0;
+    }
     match value {
-        Value::String(text) if target.holds(text) => {
+        Value::String(text) if target.goes(key, text) => {
             *text = ERASED.to_owned();
             1
         }
         Value::Array(items) => {
             let before = items.len();
             items.retain(|item| !target.is_item(item));
-            before - items.len() + items.iter_mut().map(|item| document(item, target)).sum::<usize>()
+            before - items.len() + items.iter_mut().map(|item| under(key, item, target)).sum::<usize>()
         }
-        Value::Object(fields) => fields.values_mut().map(|field| document(field, target)).sum(),
+        Value::Object(fields) => fields.iter_mut().map(|(key, field)| under(key, field, target)).sum(),
         _ => 0,
     }
 }
@@ -102,8 +162,12 @@ pub fn document(value: &mut Value, target: &Target) -> usize {
 /// Takes the lines of a JSON-lines file out that name the memory or say what it said; none if nothing changes. Lines
 /// that are no JSON go where they say it.
 pub fn lines(text: &str, target: &Target) -> Option<(String, usize)> {
+    let says = |value: &Value| match target.alone {
+        None => target.is_in(value),
+        Some(_) => !target.is_of_another(value) && document(&mut value.clone(), target) > 0,
+    };
     let goes = |line: &&str| match serde_json::from_str::<Value>(line) {
-        Ok(value) => target.is_item(&value) || target.is_in(&value),
+        Ok(value) => target.is_item(&value) || says(&value),
         Err(_) => target.holds(line),
     };
     let (gone, kept): (Vec<&str>, Vec<&str>) = text.lines().partition(goes);
@@ -130,7 +194,11 @@ pub fn log(text: &str, target: &Target) -> Option<(String, usize)> {
         };
         let item = &all[from..=from + under];
         let whole = item.concat();
-        if names(&whole) || target.holds(&whole) || item.iter().any(|line| target.holds(line)) {
+        let says = match target.alone {
+            None => target.holds(&whole) || item.iter().any(|line| target.holds(line)),
+            Some(_) => item.iter().any(|line| target.goes("text", line.trim().trim_start_matches("- "))),
+        };
+        if names(&whole) || says {
             kept.push_str(if is_item { "- " } else { "" });
             kept.push_str(ERASED);
             kept.push('\n');
@@ -218,6 +286,41 @@ mod tests {
         assert_eq!(document(&mut plan, &target()), 6);
         assert_eq!(plan, expected);
         assert_eq!(document(&mut plan, &target()), 0);
+    }
+
+    #[test]
+    fn a_text_of_one_word_is_no_kind_and_no_name() {
+        let mut plan = json!({ "category": "fact", "agent": "fact", "report": { "mode": "fact", "new": [{ "text": "fact" }] } });
+        let one_word = Target::new(BTreeSet::new(), ["fact"]);
+        assert_eq!(document(&mut plan, &one_word), 1);
+        assert_eq!(plan["report"]["new"][0]["text"], ERASED);
+        assert_eq!((&plan["category"], &plan["report"]["mode"]), (&json!("fact"), &json!("fact")));
+        let asked = Target::new(BTreeSet::new(), ["asked"]);
+        assert!(lines("{\"id\":\"b\",\"way\":\"asked\"}\n", &asked).is_none());
+    }
+
+    #[test]
+    fn alone_it_takes_nothing_of_another_memory_or_agent() {
+        let alone = || target().alone(BTreeSet::from(["main".to_owned()]));
+        let more = format!("{TEXT} And to nuts.");
+        let mut plan = json!({
+            "inserts": [{ "memory": { "id": ID, "text": TEXT } }, { "memory": { "id": "b", "text": more } }],
+            "report": { "created": [{ "id": "b", "text": more, "agent": "main" }, { "text": TEXT, "agent": "work" },
+                                    { "text": TEXT, "agent": "main" }] },
+        });
+        assert_eq!(document(&mut plan, &alone()), 2);
+        assert_eq!(plan["inserts"], json!([{ "memory": { "id": "b", "text": more } }]));
+        let created = &plan["report"]["created"];
+        assert_eq!(
+            (&created[0]["text"], &created[1]["text"], &created[2]["text"]),
+            (&json!(more), &json!(TEXT), &json!(ERASED))
+        );
+        let text = format!("- {more}\n  <br>`bbbbbbbb` fact\n- {TEXT}\n  <br>`aaaaaaaa` fact\n");
+        let (kept, _) = log(&text, &alone()).unwrap();
+        assert_eq!(kept, format!("- {more}\n  <br>`bbbbbbbb` fact\n- (erased)\n"));
+        let queue =
+            format!("{{\"id\":\"1\",\"agent\":\"work\",\"memories\":[\"w\"],\"texts\":[\"{TEXT}\"]}}\n");
+        assert!(lines(&queue, &alone()).is_none());
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::privacy::is_loopback;
 
 /// The port of a gateway that nobody gave another one.
 const DEFAULT_PORT: u16 = 18_789;
+/// Settings are larger, and nested deeper, only where somebody means harm.
+const LARGEST_SETTINGS: u64 = 16 * 1024 * 1024;
+const DEEPEST_SETTINGS: usize = 500;
 /// How many messages the hook writes into an episode when nobody says otherwise.
 const DEFAULT_MESSAGES: u64 = 15;
 
@@ -140,7 +143,7 @@ impl OpenClaw {
         let named = named("OPENCLAW_CONFIG_PATH");
         let must_exist = named.is_some();
         let path = named.unwrap_or_else(|| state_dir.join("openclaw.json"));
-        let (found, settings) = match std::fs::read_to_string(&path) {
+        let (found, settings) = match read_regular(&path) {
             Ok(text) => (true, parse(&path, &text)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => (false, Value::Null),
             Err(source) => return Err(OpenClawError::Read { path, source }),
@@ -431,7 +434,35 @@ impl OpenClaw {
     }
 }
 
+/// The text of a file; a pipe or a device would be waited for without end.
+fn read_regular(path: &Path) -> io::Result<String> {
+    let found = std::fs::metadata(path)?;
+    match (found.is_file(), found.len() <= LARGEST_SETTINGS) {
+        (true, true) => std::fs::read_to_string(path),
+        (true, false) => Err(io::Error::other("it is far too large for settings")),
+        (false, _) => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// How deep brackets stand in one another, whatever they stand in.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 fn parse(path: &Path, text: &str) -> Result<Value, OpenClawError> {
+    if depth(text) > DEEPEST_SETTINGS {
+        let place = format!("it is nested more than {DEEPEST_SETTINGS} levels deep and");
+        return Err(OpenClawError::Parse { path: path.to_owned(), place });
+    }
     json5::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| OpenClawError::Parse {
         path: path.to_owned(),
         place: match error.position() {
@@ -548,6 +579,15 @@ mod tests {
         let kept = "{hooks: {internal: {entries: {'session-memory': {messages: 200}}}}}";
         assert_eq!(openclaw(kept, &[]).1.unwrap().messages_kept(), 200);
         assert_eq!(openclaw("{}", &[]).1.unwrap().messages_kept(), 15);
+    }
+
+    #[test]
+    fn what_would_be_waited_for_or_overflow_is_refused() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let told = openclaw(&deep, &[]).1.unwrap_err().to_string();
+        assert!(told.contains("500 levels deep"), "{told}");
+        let told = openclaw("{}", &[("OPENCLAW_CONFIG_PATH", "/dev/zero")]).1.unwrap_err();
+        assert!(crate::error::chain(&told).contains("no regular file"), "{told:?}");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) struct Gathered {
     pub(super) wordless: BTreeSet<String>,
     state: PathBuf,
     log: PathBuf,
+    /// Nothing in the log can be used.
+    starts_anew: bool,
 }
 
 impl Gathered {
@@ -57,6 +59,14 @@ impl Gathered {
         if new.is_dir() {
             remove(&kept)?;
             std::fs::rename(&new, &kept).map_err(|source| StateError::Write { path: kept, source })?;
+        }
+        Ok(())
+    }
+
+    /// Before anything is kept: what another model left in the log goes.
+    pub(super) fn open_log(&self) -> Result<(), Error> {
+        if self.starts_anew {
+            remove(&self.log)?;
         }
         Ok(())
     }
@@ -102,10 +112,16 @@ pub(super) async fn gather(
         return Err(ReembedError::Empty { database, dim }.into());
     }
     let state = config.state_dir();
-    let name = Sha256::digest(format!("{}\n{dim}\n{}", mover.embedder.model(), config.lancedb_uri));
+    let (provider, source) = config.embedding_source();
+    let source = source.unwrap_or(&config.ollama.base_url);
+    let name = [mover.embedder.model(), provider, source, &dim.to_string(), &config.lancedb_uri].join("\n");
+    let name = Sha256::digest(name);
     let log = state.join("reembed").join(format!("{name:x}").get(..16).unwrap_or_default());
-    let mut by_digest = VectorLog::in_folder(log.clone()).read()?;
-    if let Some(before) = way_back(&state, mover, &wanted, dim).await? {
+    // A server may have changed the model behind a name since.
+    let logged = of_this_model(&log, mover, &wanted, dim).await?;
+    let starts_anew = logged.is_none();
+    let mut by_digest = logged.unwrap_or_default();
+    if let Some(before) = of_this_model(&state.join(BEFORE), mover, &wanted, dim).await? {
         by_digest.extend(before);
     }
     by_digest.retain(|_, vector| vector.len() == dim);
@@ -127,7 +143,7 @@ pub(super) async fn gather(
         interrupted: Half::read(&config.state_dir())?.is_some(),
         beside,
     };
-    Ok(Gathered { outlook, wanted, vectors, wordless: BTreeSet::new(), state, log })
+    Ok(Gathered { outlook, wanted, vectors, wordless: BTreeSet::new(), state, log, starts_anew })
 }
 
 /// Where the new database goes, if it needs one.
@@ -149,6 +165,18 @@ fn where_to(
     }
     let uri = config.lancedb_uri.trim_start_matches("file://").trim_end_matches('/');
     let folder = wish.to.clone().unwrap_or_else(|| PathBuf::from(format!("{uri}-{dim}")));
+    let text = folder.to_string_lossy();
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let is_inside = std::path::absolute(&folder)
+        .and_then(|folder| Ok(folder.starts_with(std::path::absolute(uri)?)))
+        .unwrap_or(true);
+    if text.starts_with('~')
+        || text.contains("://")
+        || is_inside
+        || parent.is_some_and(|parent| !parent.is_dir())
+    {
+        return Err(ReembedError::NoPlace { folder });
+    }
     if folder.exists() { Err(ReembedError::Exists { folder }) } else { Ok(Some(folder)) }
 }
 
@@ -199,19 +227,20 @@ async fn compare<'v>(
     Ok((dim, cosines.get(cosines.len() / 2).copied()))
 }
 
-/// The vectors from before the last move, if they are the configured model's: then it is the way back.
-async fn way_back(
-    state: &std::path::Path,
+/// The vectors in a log, if they are the configured model's: those of an interrupted move, or of before the last one, which
+/// is the way back.
+async fn of_this_model(
+    log: &std::path::Path,
     mover: &Mover,
     wanted: &BTreeSet<String>,
     dim: usize,
 ) -> Result<Option<HashMap<String, Vec<f32>>>, Error> {
-    let before = VectorLog::in_folder(state.join(BEFORE)).read()?;
-    let fits = |text: &&String| before.get(&text_digest(text)).is_some_and(|vector| vector.len() == dim);
+    let there = VectorLog::in_folder(log.to_path_buf()).read()?;
+    let fits = |text: &&String| there.get(&text_digest(text)).is_some_and(|vector| vector.len() == dim);
     let some = spread(wanted.iter().filter(fits));
     if some.is_empty() {
         return Ok(None);
     }
-    let (_, cosine) = compare(mover, &some, |text| before.get(&text_digest(text))).await?;
-    Ok(cosine.filter(|cosine| *cosine > SAME_MODEL).map(|_| before))
+    let (_, cosine) = compare(mover, &some, |text| there.get(&text_digest(text))).await?;
+    Ok(cosine.filter(|cosine| *cosine > SAME_MODEL).map(|_| there))
 }

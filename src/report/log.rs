@@ -328,6 +328,9 @@ fn notes(log: &mut String, report: &DreamReport) {
         return;
     }
     line!(log, "\n## Notes\n");
+    for warning in &report.warnings {
+        line!(log, "- {}", one_line(warning));
+    }
     if report.first_seen > 0 {
         line!(
             log,
@@ -344,9 +347,6 @@ fn notes(log: &mut String, report: &DreamReport) {
     }
     for (agent, why) in &report.fading {
         line!(log, "- memories of `{agent}` do not fade: {why}");
-    }
-    for warning in &report.warnings {
-        line!(log, "- {}", one_line(warning));
     }
 }
 

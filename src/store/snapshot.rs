@@ -73,6 +73,8 @@ pub struct Images {
     pub archived: BTreeMap<String, Archived>,
     /// Traces by id, to the last byte.
     pub traces: BTreeMap<String, StoredTrace>,
+    /// How many numbers the vectors of its rows have; none where it holds no row.
+    pub dim: Option<usize>,
 }
 
 /// A trace as `traces.json` holds it: as the table did, or the bare document of older snapshots.
@@ -167,8 +169,14 @@ pub fn read_before(run_folder: &Path) -> Result<Before, StoreError> {
 pub fn read_images(run_folder: &Path, default_agent: &str) -> Result<Images, StoreError> {
     let snapshot = Snapshot::open(run_folder)?;
     let (path, rows) = snapshot.batch(ROWS)?;
+    let dim_of = |batch: &RecordBatch| match batch.num_rows() {
+        0 => None,
+        _ => rows::Vectors::of(batch).ok().flatten().map(|vectors| vectors.dim()),
+    };
+    let dim = dim_of(&rows);
     let memories = memories(&rows, default_agent).map_err(|error| failed(&path, error))?;
     let (path, rows) = snapshot.batch(ARCHIVED)?;
+    let dim = dim.or(dim_of(&rows));
     let archived = match rows.num_columns() {
         0 => Vec::new(),
         _ => archive::archived(&rows, default_agent).map_err(|error| failed(&path, error))?,
@@ -177,6 +185,7 @@ pub fn read_images(run_folder: &Path, default_agent: &str) -> Result<Images, Sto
         rows: memories.into_iter().map(|row| ((row.id.clone(), row.text.clone()), row)).collect(),
         archived: archived.into_iter().map(|copy| (copy.memory.id.clone(), copy)).collect(),
         traces: snapshot.traces()?.into_iter().map(|trace| (trace.id.clone(), trace)).collect(),
+        dim,
     })
 }
 

@@ -20,8 +20,10 @@ mod snapshots;
 mod undo;
 mod why;
 
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use args::{Command, Common, Other};
 use chrono::Utc;
@@ -29,6 +31,10 @@ use dreamer::config::{self, Config, ConfigError, Layers, Setting};
 use dreamer::pin::Pin;
 use dreamer::setup::{self, Example};
 use failure::{Failure, print};
+use futures::FutureExt as _;
+
+/// What the last panic said.
+static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -42,10 +48,21 @@ async fn main() -> ExitCode {
     };
     logging::start(command.common.verbose);
     // A damaged table makes the library below panic in a task of its own; the error that follows says what to do.
-    std::panic::set_hook(Box::new(|panic| tracing::debug!("{panic}")));
-    match run(command).await {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::debug!("{panic}");
+        *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic.to_string());
+    }));
+    match AssertUnwindSafe(run(command)).catch_unwind().await {
+        Ok(Ok(code)) => ExitCode::from(code),
+        Err(_) => {
+            let what = LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+            output::complain(&format!(
+                "a fault of this program ended it; nothing is lost, and the next run goes on: {}",
+                what.replace('\n', " ")
+            ));
+            ExitCode::from(1)
+        }
+        Ok(Err(failure)) => {
             if let Some(told) = failure.told() {
                 output::complain(&told);
             }

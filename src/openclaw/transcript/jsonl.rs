@@ -62,10 +62,13 @@ pub(super) fn read(
             Event::Header(id) if !id.is_empty() => Some(id.clone()),
             _ => None,
         });
+        // The file's name and its header may tell of two sessions: what either is, it is.
+        let told = [header.as_ref().unwrap_or(&id), &id]
+            .map(|id| keys.get(id).map_or((None, &Value::Null), |(key, entry)| (Some(key.clone()), entry)));
+        let standing = told.iter().map(|(key, entry)| standing::of(key.as_deref(), entry)).max();
+        let standing = standing.unwrap_or(standing::of(None, &Value::Null));
+        let key = told.into_iter().find_map(|(key, _)| key);
         let id = header.unwrap_or(id);
-        let (key, entry) =
-            keys.get(&id).map_or((None, &Value::Null), |(key, entry)| (Some(key.clone()), entry));
-        let standing = standing::of(key.as_deref(), entry);
         transcripts.push(Transcript {
             agent: agent.to_owned(),
             session: id,
@@ -93,7 +96,11 @@ fn session_in(name: &str) -> Option<(String, Option<DateTime<Utc>>)> {
 
 /// Session key and entry by session id. Without the index a session's key is unknown, and the messages tell what it is.
 fn keys(path: &Path, warnings: &mut Vec<String>) -> HashMap<String, (String, Value)> {
-    let text = match fs::read_to_string(path) {
+    let regular = fs::metadata(path).and_then(|found| match found.is_file() {
+        true => fs::read_to_string(path),
+        false => Err(io::Error::other("it is no file")),
+    });
+    let text = match regular {
         Ok(text) => text,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {

@@ -87,7 +87,7 @@ fn read_once(
     agent: &str,
     session: Option<&str>,
 ) -> Result<(Vec<Transcript>, Vec<String>), Unreadable> {
-    let wal = beside(path, "-wal").exists();
+    let wal = beside(path, "-wal").is_file();
     if wal && !beside(path, "-shm").exists() {
         let copy = tempfile::tempdir()?;
         let name = copy.path().join("copy.sqlite");

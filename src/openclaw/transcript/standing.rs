@@ -8,8 +8,8 @@
 
 use serde_json::Value;
 
-/// What a session is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a session is; the later, the less may be read of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Standing {
     /// A conversation: its messages are episodes.
     #[default]

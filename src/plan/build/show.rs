@@ -101,9 +101,19 @@ pub(super) fn place(chunk: &Chunk) -> String {
 }
 
 fn place_of(episode: &str, lines: (usize, usize), speaker: &str) -> String {
+    if let Some(session) = transcript_place(episode) {
+        return format!("{session} {} ({speaker})", lines.0);
+    }
     if lines.0 == lines.1 {
         format!("{episode}:{} ({speaker})", lines.0)
     } else {
         format!("{episode}:{}-{} ({speaker})", lines.0, lines.1)
     }
+}
+
+/// A transcript as people speak of it, up to the number of the line; none for the name of a file.
+fn transcript_place(episode: &str) -> Option<String> {
+    let (date, session) = (crate::dream::day_in(episode)?, crate::dream::session_in(episode)?);
+    let unit = if episode.ends_with(".sqlite") { "event" } else { "line" };
+    Some(format!("session {session:.8} of {date}, {unit}"))
 }
