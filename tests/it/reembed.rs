@@ -32,11 +32,13 @@ struct Another {
     asked: Arc<AtomicUsize>,
     /// Fails once it was asked for so many texts.
     until: usize,
+    /// Turns the vectors: another model behind the same name.
+    turned: usize,
 }
 
 fn another(length: usize) -> Another {
     let inner = local::open("lexical").unwrap();
-    Another { inner, length, asked: Arc::default(), until: usize::MAX }
+    Another { inner, length, asked: Arc::default(), until: usize::MAX, turned: 0 }
 }
 
 #[async_trait]
@@ -53,6 +55,7 @@ impl Embedder for Another {
         let mut vectors = self.inner.embed(texts).await?;
         for vector in &mut vectors {
             vector.reverse();
+            vector.rotate_left(self.turned);
             vector.truncate(self.length);
             vector[0] += 0.01;
             assert!(normalise(vector));
@@ -191,6 +194,45 @@ async fn an_interrupted_move_pays_for_nothing_twice() {
     assert_of(&another(1024), &new).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_that_another_model_left_behind_the_same_name_are_not_used() {
+    let home = Home::new(&[]).await;
+    let rows: Vec<_> = strange_sentences(600)
+        .iter()
+        .enumerate()
+        .map(|(n, text)| memory(&format!("row-{n:04}"), text, 0.7))
+        .collect();
+    home.add(&rows).await;
+    let broken = Another { until: 300, ..another(1024) };
+    move_to(&home, &mover(broken), &Wish::default()).await.unwrap_err();
+    let changed = || Another { turned: 300, ..another(1024) };
+    let moved = move_to(&home, &mover(changed()), &Wish::default()).await.unwrap();
+    assert_eq!(moved.outlook.ready, 0, "{moved:?}");
+    assert_of(&changed(), &tables_of_memories(&home).await.1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mark_of_another_database_stays() {
+    let home = eventful(&[]).await;
+    let half = Half { to: "another".into(), database: "/elsewhere/lancedb".into(), since: at(5, 9) };
+    half.begin(&home.config.state_dir()).unwrap();
+    let error = move_to(&home, &mover(another(1024)), &Wish::default()).await.unwrap_err().to_string();
+    assert!(error.contains("/elsewhere/lancedb"), "{error}");
+    assert!(Half::read(&home.config.state_dir()).unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_forgotten_stays_forgotten_under_the_other_model() {
+    let (home, row) = crate::forget::allergic().await;
+    crate::forget::forget(&home, &row.id, dreamer::forget::Manner::Archive, at(1, 10)).await;
+    move_to(&home, &mover(another(1024)), &Wish::default()).await.unwrap();
+    let tombstones = crate::forget::tombstones(&home);
+    let tombstone = tombstones.get(&row.id).unwrap();
+    assert_eq!(tombstone.model, "another");
+    let new = embedded(&another(1024), &[&row.text]).await;
+    assert_eq!(tombstone.vector.as_deref(), Some(new[0].as_slice()));
+}
+
 async fn tables_of_memories(home: &Home) -> (Rows, BTreeMap<String, Vec<String>>) {
     let mut rows = table(home, MEMORIES).await;
     let vector =
@@ -249,7 +291,7 @@ async fn the_way_back_is_the_same_command_and_costs_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn vectors_of_another_length_go_into_a_database_beside_the_old_one() {
     let mut home = eventful(&[]).await;
-    home.night(at(2, 20)).await;
+    let run = home.night(at(2, 20)).await.run;
     let gateway = home.gateway().await;
     let scope = lancedb::table::NewColumnTransform::SqlExpressions(vec![("scope".into(), "'home'".into())]);
     gateway.add_columns().transform(scope).execute().await.unwrap();
@@ -258,7 +300,15 @@ async fn vectors_of_another_length_go_into_a_database_beside_the_old_one() {
     let untouched = digests(&folder);
     let told =
         move_to(&home, &mover(another(64)), &Wish { to: Some(folder.clone()), ..Wish::default() }).await;
-    assert!(matches!(told, Err(Error::Reembed(ReembedError::Exists { .. }))), "{told:?}");
+    assert!(matches!(told, Err(Error::Reembed(ReembedError::NoPlace { .. }))), "{told:?}");
+    std::fs::create_dir(home.outside("there")).unwrap();
+    for (place, exists) in
+        [(home.outside("there"), true), ("~/new".into(), false), (home.outside("no/where"), false)]
+    {
+        let told = move_to(&home, &mover(another(64)), &Wish { to: Some(place), ..Wish::default() }).await;
+        let error = told.unwrap_err();
+        assert_eq!(matches!(error, Error::Reembed(ReembedError::Exists { .. })), exists, "{error}");
+    }
     let moved = move_to(&home, &mover(another(64)), &Wish::default()).await.unwrap();
     let new = folder.with_file_name("lancedb-64");
     assert_eq!(moved.outlook.beside.as_deref(), Some(new.as_path()));
@@ -279,6 +329,11 @@ async fn vectors_of_another_length_go_into_a_database_beside_the_old_one() {
     let wish = Wish { to: Some("x".into()), anyway: true, ..Wish::default() };
     let told = move_to(&home, &mover(another(64)), &wish).await;
     assert!(matches!(told, Err(Error::Reembed(ReembedError::NeedsNoFolder { .. }))), "{told:?}");
+    // What was written before cannot be put back here, and nothing of it is tried.
+    let version = store.version().await.unwrap();
+    let told = undo::rollback(&home.config, &run, None, at(6, 10), Instant::now()).await.unwrap_err();
+    assert!(told.to_string().contains("vectors of 1024 numbers"), "{told}");
+    assert_eq!(store.version().await.unwrap(), version);
 }
 
 #[tokio::test(flavor = "multi_thread")]

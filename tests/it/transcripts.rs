@@ -639,6 +639,53 @@ async fn what_was_merged_last_night_is_recalled_and_forgotten_under_its_old_id()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agents_memory_forget_concerns_its_own_memories_alone() {
+    let mut place = Place::new("files").await;
+    place.set("DREAMER_AGENTS", "main,work");
+    let safe = "The safe is behind the oak painting.";
+    place.home.add(&[memory("row-safe", safe, 0.7), memory("row-left", "The user keeps snails.", 0.7)]).await;
+    place.night("2026-03-09T03:00:00Z").await;
+    dreamer::forget::forget(
+        &place.home.config,
+        &["row-left".to_owned()],
+        &dreamer::forget::Manner::Archive,
+        time("2026-03-09T10:00:00Z"),
+    )
+    .await
+    .unwrap();
+    Tombstones::lift(&place.home.config.state_dir(), &["row-left".to_owned()], time("2026-03-09T11:00:00Z"))
+        .unwrap();
+    let forgotten = |id: &str| json!({"action": "deleted", "id": id});
+    let told = talk("s-1", &[("2026-03-10T09:00:00Z", "user", "Forget it.")])
+        + &answer("memory_forget", "c1", "2026-03-10T09:00:01Z", &forgotten("row-safe"), "Memory forgotten.")
+        + &answer("memory_forget", "c2", "2026-03-10T09:00:02Z", &forgotten("row-left"), "Memory forgotten.");
+    place.jsonl("work", "s-1.jsonl", &told);
+    place.night("2026-03-11T03:00:00Z").await;
+    assert_eq!(place.home.texts().await, [safe]);
+    assert_eq!(place.home.archived().await, ["row-left"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn impossible_times_and_private_sessions_under_another_name_are_no_evidence() {
+    let place = Place::new("both").await;
+    let wrong = talk("s-1", &[("2026-03-10T09:00:00Z", "user", "My sister Clara studies marine biology.")])
+        .replace("2026-03-10T09:00:00", "+58877-01-01T00:00:00");
+    let late = talk("s-2", &[("2099-03-10T09:00:00Z", "user", "The rowing boat leaks at the stern.")]);
+    place.jsonl("main", "s-1.jsonl", &wrong);
+    place.jsonl("main", "s-2.jsonl", &late);
+    place.jsonl(
+        "main",
+        "secret.jsonl",
+        &talk("s-3", &[("2026-03-10T09:00:00Z", "user", "I hide the gold in the barn.")]),
+    );
+    let index = json!({"agent:main:main": {"sessionId": "secret", "incognito": true}});
+    std::fs::write(place.state().join("agents/main/sessions/sessions.json"), index.to_string()).unwrap();
+    place.night("2026-03-11T03:00:00Z").await;
+    let texts = place.home.texts().await.concat();
+    assert!(!texts.contains("2099") && !texts.contains("58877") && !texts.contains("barn"), "{texts}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_that_the_agent_was_told_to_forget_are_no_accident() {
     let place = Place::new("files").await;
     let rows: Vec<Memory> = (0..20)
