@@ -8,7 +8,7 @@ use super::{Embedder, ProviderError, Thresholds};
 use crate::privacy::Privacy;
 
 /// 20 pairs each of duplicates, conflicts, same topic and unrelated texts, in four languages.
-const PAIRS: &str = include_str!("pairs.tsv");
+pub(crate) const PAIRS: &str = include_str!("pairs.tsv");
 
 /// Below this the embedder does not tell a duplicate from an unrelated text. A coin reaches 0.5, every embedder that was
 /// measured 0.99 in the languages it was made for.

@@ -101,6 +101,14 @@ pub(crate) enum Other {
         #[arg(long)]
         json: bool,
     },
+    /// Try the embedding model and the rules on labelled pairs of texts: duplicates and conflicts, right and wrong
+    CheckPairs {
+        /// Lines of relation (dup, conf, topic, unrel, xdup), language, first and second text, with tabs between
+        file: PathBuf,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Look into the memories
     Memories {
         #[command(subcommand)]
