@@ -1,6 +1,7 @@
 //! The errors that end a run, and the one function that turns an outcome into an exit code.
 
 use crate::alert::AlertError;
+use crate::calibrate::CalibrateError;
 use crate::check_pairs::PairsError;
 use crate::config::ConfigError;
 use crate::episode::EpisodeError;
@@ -34,6 +35,9 @@ pub enum Error {
     /// A file of labelled pairs cannot be used.
     #[error(transparent)]
     Pairs(#[from] PairsError),
+    /// There is too little to calibrate an embedding model with.
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
     /// The episodes folder cannot be listed.
     #[error(transparent)]
     Episode(#[from] EpisodeError),

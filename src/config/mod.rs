@@ -302,13 +302,13 @@ impl Config {
         Ok(all.of(provider, self.embedding_model(), version).map(Calibrated::thresholds))
     }
 
-    /// The similarities to work with: as set, else the embedding model's own, else `calibrated`; none unless all three are
-    /// known.
+    /// The similarities to work with: as set, else `calibrated`, else the embedding model's own; none unless all three are
+    /// known. Of a model that has its own, nothing is calibrated unless somebody asked for it.
     ///
     /// # Errors
     /// When what is set and what is not do not go together.
     pub fn thresholds(&self, calibrated: Option<Thresholds>) -> Result<Option<Thresholds>, ConfigError> {
-        let of_model = thresholds_of(self.embedding_model()).or(calibrated);
+        let of_model = calibrated.or_else(|| thresholds_of(self.embedding_model()));
         let cluster = self.cluster_similarity.or(of_model.map(|t| t.cluster));
         let duplicate = self.dedup_similarity.or(of_model.map(|t| t.duplicate));
         let related = self.contradiction_similarity.or(of_model.map(|t| t.related));

@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_wins_over_what_was_calibrated_where_no_profile_is_known() {
+    fn what_is_set_wins_over_what_was_calibrated_and_that_over_a_profile() {
         let model =
             [("OPENAI_API_KEY", "sk-x"), ("OPENAI_EMBEDDING_MODEL", "nomic"), ("DEDUP_SIMILARITY", "0.9")];
         let (config, settings) = resolve(&model).unwrap();
@@ -622,7 +622,9 @@ mod tests {
         let (config, _) = resolve(&all).unwrap();
         assert_eq!(config.thresholds(None).unwrap().map(|t| t.related), Some(0.7));
         let (config, _) = resolve(&[]).unwrap();
-        assert_eq!(config.thresholds(Some(calibrated)).unwrap().map(|t| t.cluster), Some(0.75));
+        // A model that has its own is calibrated by hand alone, and then that counts.
+        assert_eq!(config.thresholds(Some(calibrated)).unwrap().map(|t| t.cluster), Some(0.6));
+        assert_eq!(config.thresholds(None).unwrap().map(|t| t.cluster), Some(0.75));
     }
 
     #[test]

@@ -218,6 +218,41 @@ fn labelled_pairs_are_counted_by_language_and_a_wrong_line_is_named() {
 }
 
 #[test]
+fn what_is_calibrated_counts_once_it_is_kept() {
+    let place = Place::with_example();
+    let set = |name: &str| {
+        let json = place.run(&["config", "--json"], &[]).stdout;
+        serde_json::from_slice::<Value>(&json).unwrap()[name].clone()
+    };
+    let name = "DEDUP_SIMILARITY";
+    assert_eq!(set(name)["value"], "0.5");
+    let derived = |more: &[&str]| -> Value {
+        let output = place.run(&[&["calibrate", "--json"], more].concat(), &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let first = derived(&[]);
+    assert!(first["saved"] == false && first["pairs"] == 80 && first["sureness"] != "unsure", "{first}");
+    assert_eq!(set(name)["value"], "0.5", "nothing is kept unasked");
+    let pairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/providers/pairs.tsv");
+    assert_eq!(derived(&["--pairs", pairs.to_str().unwrap()]), first, "the file holds the built-in pairs");
+    assert_eq!(derived(&["--save"])["saved"], true);
+    let kept = set(name);
+    assert_eq!(
+        kept["value"].as_str().unwrap().parse::<f64>().unwrap(),
+        first[name]["value"].as_f64().unwrap()
+    );
+    assert_eq!(kept["origin"], "calibrated for lexical");
+    let words = text(&place.run(&["check-pairs", pairs.to_str().unwrap()], &[]).stdout);
+    assert!(
+        words.contains(&format!("a duplicate at {} or above", kept["value"].as_str().unwrap())),
+        "{words}"
+    );
+    let told = place.refused(&["calibrate", "--table"], &[], 1);
+    assert!(told.contains("the memories of the table hold 0 pairs"), "{told}");
+}
+
+#[test]
 fn a_key_in_an_address_is_refused_and_not_shown() {
     let place = Place::new();
     let set = [("OPENAI_BASE_URL", "https://r.openai.azure.com/openai?api-key=4f9a4f9a")];
