@@ -118,6 +118,7 @@ pub(crate) fn decode(path: &str) -> Result<String, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

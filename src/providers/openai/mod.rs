@@ -56,7 +56,7 @@ fn remedy(rejection: &Rejection, address: &str, key: &str) -> Option<String> {
         // About this request alone: the next may pass.
         _ if rejection.is_filtered() => return None,
         _ if rejection.is_quota() => {
-            "the account has no quota or credit left (insufficient_quota); check its billing. ".to_owned()
+            "the account has no quota left (insufficient_quota, or no credit); check its billing. ".to_owned()
         }
         _ if rejection.is_version() => format!("correct api-version in {address}. "),
         401 | 403 => format!("check {key}. "),
