@@ -1,6 +1,8 @@
 //! The errors that end a run, and the one function that turns an outcome into an exit code.
 
 use crate::alert::AlertError;
+use crate::calibrate::CalibrateError;
+use crate::check_pairs::PairsError;
 use crate::config::ConfigError;
 use crate::episode::EpisodeError;
 use crate::flush::FlushError;
@@ -30,6 +32,12 @@ pub enum Error {
     /// An alert that somebody asked for could not be sent.
     #[error(transparent)]
     Alert(#[from] AlertError),
+    /// A file of labelled pairs cannot be used.
+    #[error(transparent)]
+    Pairs(#[from] PairsError),
+    /// There is too little to calibrate an embedding model with.
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
     /// The episodes folder cannot be listed.
     #[error(transparent)]
     Episode(#[from] EpisodeError),

@@ -5,6 +5,8 @@
 //! nothing is decided.
 
 pub mod alert;
+pub mod calibrate;
+pub mod check_pairs;
 pub mod config;
 pub mod detail;
 pub mod doctor;

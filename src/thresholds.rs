@@ -10,7 +10,7 @@ use crate::state::calibrations::{Calibrated, Calibrations};
 /// The similarities of a night that knows none and has nothing to compare.
 pub const NOTHING_ALIKE: Thresholds = Thresholds { cluster: 1.0, duplicate: 1.0, related: 1.0 };
 
-/// The similarities of the night: as set, else the model's, else what an earlier night derived for these weights, else
+/// The similarities of the night: as set, else what was calibrated for these weights, else the model's, else
 /// derived now. What was derived is returned and becomes part of the plan, so that a dry run keeps nothing and `apply`
 /// does.
 ///
@@ -19,6 +19,10 @@ pub const NOTHING_ALIKE: Thresholds = Thresholds { cluster: 1.0, duplicate: 1.0,
 pub async fn settle(night: &mut Night<'_>, warnings: &mut Vec<String>) -> Result<Option<Calibrated>, Error> {
     let config = night.config;
     if config.thresholds(None)?.is_some() {
+        // What somebody calibrated by hand comes before the model's own.
+        if let Some(known) = config.thresholds(config.calibrated()?)? {
+            night.thresholds = known;
+        }
         return Ok(None);
     }
     let (provider, known_version) = config.embedding_source();

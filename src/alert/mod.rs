@@ -35,7 +35,7 @@ pub async fn after_run(
     if matches!(config.alerts, AlertTarget::Off) {
         return;
     }
-    let secrets = config.openai.api_key.iter().map(secrecy::ExposeSecret::expose_secret);
+    let secrets = config.openai.keys().map(|(_, key, _)| secrecy::ExposeSecret::expose_secret(key));
     let origin = Origin::of_this_machine(&config.home, config.timezone).hiding(secrets);
     let post = Post::new(&config.home, &config.alerts, origin);
     post.tell(observe(options, outcome), now).await.unwrap_or_else(warn);

@@ -108,6 +108,10 @@ pub struct OpenAi {
     pub api_key: Option<SecretString>,
     /// Without a trailing slash, with `/v1`: `https://api.openai.com/v1`.
     pub base_url: String,
+    /// `OPENAI_EMBEDDING_API_KEY`, if set.
+    pub embedding_api_key: Option<SecretString>,
+    /// `OPENAI_EMBEDDING_BASE_URL`, if set: a server that embeds alone.
+    pub embedding_base_url: Option<String>,
     /// `OPENAI_EMBEDDING_MODEL`.
     pub embedding_model: String,
     /// `OPENAI_LLM_MODEL`.
@@ -282,7 +286,7 @@ impl Config {
     /// The word for the embedding provider, and what is known without asking it of which model a name stands for there.
     pub(crate) fn embedding_source(&self) -> (&'static str, Option<&str>) {
         match self.embedding_provider {
-            EmbeddingProvider::OpenAi => ("openai", Some(&self.openai.base_url)),
+            EmbeddingProvider::OpenAi => ("openai", Some(self.openai.embedding_address())),
             EmbeddingProvider::Ollama => ("ollama", None),
             EmbeddingProvider::Builtin => ("builtin", Some("")),
         }
@@ -298,13 +302,13 @@ impl Config {
         Ok(all.of(provider, self.embedding_model(), version).map(Calibrated::thresholds))
     }
 
-    /// The similarities to work with: as set, else the embedding model's own, else `calibrated`; none unless all three are
-    /// known.
+    /// The similarities to work with: as set, else `calibrated`, else the embedding model's own; none unless all three are
+    /// known. Of a model that has its own, nothing is calibrated unless somebody asked for it.
     ///
     /// # Errors
     /// When what is set and what is not do not go together.
     pub fn thresholds(&self, calibrated: Option<Thresholds>) -> Result<Option<Thresholds>, ConfigError> {
-        let of_model = thresholds_of(self.embedding_model()).or(calibrated);
+        let of_model = calibrated.or_else(|| thresholds_of(self.embedding_model()));
         let cluster = self.cluster_similarity.or(of_model.map(|t| t.cluster));
         let duplicate = self.dedup_similarity.or(of_model.map(|t| t.duplicate));
         let related = self.contradiction_similarity.or(of_model.map(|t| t.related));
@@ -330,7 +334,7 @@ impl Config {
     /// When its key or its model is missing.
     pub fn check_embedder(&self) -> Result<(), ConfigError> {
         match self.embedding_provider {
-            EmbeddingProvider::OpenAi => self.check_key(),
+            EmbeddingProvider::OpenAi => self.check_embedding_key(),
             EmbeddingProvider::Builtin if self.builtin_model.is_empty() => Err(ConfigError::Missing {
                 variable: "DREAMER_BUILTIN_MODEL",
                 remedy: "say DREAMER_BUILTIN_MODEL=lexical, the builtin embedding model of this version"
@@ -352,9 +356,24 @@ impl Config {
         }
     }
 
+    /// The same for the server that embeds, where that is another one.
+    fn check_embedding_key(&self) -> Result<(), ConfigError> {
+        let openai = &self.openai;
+        if openai.embedding_base_url.is_none() {
+            return if openai.embedding_api_key.is_some() { Ok(()) } else { self.check_key() };
+        }
+        if openai.embedding_key().is_some() || !wants_a_key(openai.embedding_address()) {
+            return Ok(());
+        }
+        Err(ConfigError::Missing {
+            variable: "OPENAI_EMBEDDING_API_KEY",
+            remedy: "set it: OPENAI_API_KEY is sent to the server of OPENAI_BASE_URL alone".into(),
+        })
+    }
+
     /// A server of one's own may need no key; OpenAI's does.
     fn check_key(&self) -> Result<(), ConfigError> {
-        if self.openai.api_key.is_some() || !self.openai.is_openai() {
+        if self.openai.api_key.is_some() || !wants_a_key(&self.openai.base_url) {
             return Ok(());
         }
         Err(ConfigError::Missing {
@@ -368,16 +387,38 @@ impl Config {
 }
 
 impl OpenAi {
+    /// Where texts are embedded.
+    pub fn embedding_address(&self) -> &str {
+        self.embedding_base_url.as_deref().unwrap_or(&self.base_url)
+    }
+
+    /// The key for that server: its own, else the other one if both are the same server. A key goes nowhere else.
+    pub fn embedding_key(&self) -> Option<&SecretString> {
+        let same = address::server(self.embedding_address()) == address::server(&self.base_url);
+        self.embedding_api_key.as_ref().or(self.api_key.as_ref().filter(|_| same))
+    }
+
+    /// Every key, each with the address that it is sent to.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&'static str, &SecretString, &str)> {
+        let chat = self.api_key.as_ref().map(|key| ("OPENAI_API_KEY", key, self.base_url.as_str()));
+        let own = self.embedding_api_key.as_ref();
+        let embedding = own.map(|key| ("OPENAI_EMBEDDING_API_KEY", key, self.embedding_address()));
+        chat.into_iter().chain(embedding)
+    }
+
     /// Whether the server is on this machine.
     pub fn is_loopback(&self) -> bool {
         crate::privacy::is_loopback(&self.base_url)
     }
+}
 
-    /// Whether the server is OpenAI's own.
-    fn is_openai(&self) -> bool {
-        let host = address::host(&self.base_url);
-        host == "openai.com" || host.ends_with(".openai.com")
-    }
+/// Whether a server answers nobody without a key: OpenAI's own, Azure's, OpenRouter's.
+fn wants_a_key(address: &str) -> bool {
+    let host = address::host(address);
+    host == "openai.com"
+        || host.ends_with(".openai.com")
+        || host == "openrouter.ai"
+        || crate::providers::is_azure_host(host)
 }
 
 /// Whether `path` lies in `folder`, symbolic links followed as far as both exist.

@@ -38,12 +38,12 @@ pub fn warnings(layers: &Layers, config: &Config) -> Vec<String> {
     let mut warnings = layers.warnings.clone();
     warnings.extend(layers.unknown());
     warnings.extend(layers.strangers(config.uses_ollama().then_some("OLLAMA_")));
-    let openai = &config.openai;
-    if openai.api_key.is_some() && openai.base_url.starts_with("http://") && !openai.is_loopback() {
-        warnings.push(format!(
-            "OPENAI_API_KEY and everything a night sends travel unencrypted to {}; use https",
-            openai.base_url
-        ));
+    for (name, _, address) in config.openai.keys() {
+        if address.starts_with("http://") && !crate::privacy::is_loopback(address) {
+            warnings.push(format!(
+                "{name} and everything a night sends travel unencrypted to {address}; use https"
+            ));
+        }
     }
     warnings.extend(config.alerts.warning());
     warnings
@@ -237,7 +237,9 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn problem(&mut self, name: &'static str, value: &str, origin: Origin, allowed: String) {
-        let hidden = variable(name).is_some_and(|v| v.secret) || address::has_credentials(value);
+        let hidden = variable(name).is_some_and(|v| v.secret)
+            || address::has_credentials(value)
+            || (name.ends_with("_URL") && address::has_secret_query(value));
         let value = (!hidden).then(|| value.chars().take(200).collect());
         let value = value.filter(|value: &String| !value.is_empty());
         self.problems.push(Problem { variable: name, value, origin, allowed });
@@ -287,11 +289,17 @@ impl<'a> Reader<'a> {
     }
 
     fn openai(&mut self) -> OpenAi {
-        let api_key = self.take_optional("OPENAI_API_KEY", api_key);
         let base_url = self.take("OPENAI_BASE_URL", address::normalise);
         self.show_as("OPENAI_BASE_URL", base_url.clone());
+        let embedding_api_key = self.take_optional("OPENAI_EMBEDDING_API_KEY", api_key);
+        let api_key = self.take_optional("OPENAI_API_KEY", api_key);
+        let embedding_base_url = self.take_optional("OPENAI_EMBEDDING_BASE_URL", address::normalise);
+        if let Some(address) = &embedding_base_url {
+            self.show_as("OPENAI_EMBEDDING_BASE_URL", address.clone());
+        }
         let embedding_model = self.take("OPENAI_EMBEDDING_MODEL", text);
-        OpenAi { api_key, base_url, embedding_model, llm_model: self.take("OPENAI_LLM_MODEL", text) }
+        let llm_model = self.take("OPENAI_LLM_MODEL", text);
+        OpenAi { api_key, base_url, embedding_api_key, embedding_base_url, embedding_model, llm_model }
     }
 
     fn ollama(&mut self) -> Ollama {
@@ -444,7 +452,6 @@ mod tests {
             ("OPENAI_BASE_URL", "localhost:8080", "https://"),
             ("OPENAI_BASE_URL", "ftp://host", "https://"),
             ("OPENAI_BASE_URL", "https://host:port/v1", "https://"),
-            ("OPENAI_BASE_URL", "https://host/v1?key=1", "https://"),
             ("DREAMER_EMBEDDING_DIM", "0", "whole number from 1 to"),
             ("CLUSTER_SIMILARITY", "1.5", "number from 0 to 1"),
             ("CLUSTER_SIMILARITY", "NaN", "number from 0 to 1"),
@@ -597,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_wins_over_what_was_calibrated_where_no_profile_is_known() {
+    fn what_is_set_wins_over_what_was_calibrated_and_that_over_a_profile() {
         let model =
             [("OPENAI_API_KEY", "sk-x"), ("OPENAI_EMBEDDING_MODEL", "nomic"), ("DEDUP_SIMILARITY", "0.9")];
         let (config, settings) = resolve(&model).unwrap();
@@ -615,7 +622,9 @@ mod tests {
         let (config, _) = resolve(&all).unwrap();
         assert_eq!(config.thresholds(None).unwrap().map(|t| t.related), Some(0.7));
         let (config, _) = resolve(&[]).unwrap();
-        assert_eq!(config.thresholds(Some(calibrated)).unwrap().map(|t| t.cluster), Some(0.75));
+        // A model that has its own is calibrated by hand alone, and then that counts.
+        assert_eq!(config.thresholds(Some(calibrated)).unwrap().map(|t| t.cluster), Some(0.6));
+        assert_eq!(config.thresholds(None).unwrap().map(|t| t.cluster), Some(0.75));
     }
 
     #[test]
@@ -670,6 +679,41 @@ mod tests {
         assert!(!has(&[("DREAMER_HOME", "/srv/d"), ("DREAMER_EPISODES_DIR", "/srv/d/notes")]));
         assert!(has(&[("DREAMER_HOME", "/srv/d"), ("DREAMER_EPISODES_DIR", "/srv/other")]));
         assert!(has(&[("DREAMER_HOME", "/srv/d"), ("DREAMER_LANCEDB_URI", "/srv/d-too")]));
+    }
+
+    #[test]
+    fn a_server_that_embeds_has_its_own_address_and_no_other_server_s_key() {
+        use secrecy::ExposeSecret as _;
+        let of = |set: &[(&str, &str)]| resolve(set).unwrap().0;
+        let key = |config: &Config| config.openai.embedding_key().map(|key| key.expose_secret().to_owned());
+        let one = of(&[("OPENAI_API_KEY", "k")]);
+        assert_eq!(
+            (one.openai.embedding_address(), key(&one).as_deref()),
+            ("https://api.openai.com/v1", Some("k"))
+        );
+        let chat = [("OPENAI_API_KEY", "k"), ("OPENAI_EMBEDDING_BASE_URL", "http://127.0.0.1:8081/")];
+        let two = of(&chat);
+        assert_eq!((two.openai.embedding_address(), key(&two)), ("http://127.0.0.1:8081/v1", None));
+        assert_eq!(two.embedding_source(), ("openai", Some("http://127.0.0.1:8081/v1")));
+        assert!(two.check_night().is_ok());
+        let own = of(&[&chat[..], &[("OPENAI_EMBEDDING_API_KEY", "e")]].concat());
+        assert_eq!(key(&own).as_deref(), Some("e"));
+        // Another path of the same server is no other server.
+        let azure = |path: &str| {
+            format!("https://r.openai.azure.com/openai/deployments/{path}?api-version=2024-10-21")
+        };
+        let same = of(&[
+            ("OPENAI_API_KEY", "k"),
+            ("OPENAI_BASE_URL", &azure("talks")),
+            ("OPENAI_EMBEDDING_BASE_URL", &azure("embeds")),
+        ]);
+        assert_eq!(key(&same).as_deref(), Some("k"));
+        let missing = of(&[
+            ("OPENAI_API_KEY", "k"),
+            ("OPENAI_BASE_URL", "http://127.0.0.1:1"),
+            ("OPENAI_EMBEDDING_BASE_URL", "https://api.openai.com/v1"),
+        ]);
+        assert!(missing.check_embedder().unwrap_err().to_string().contains("OPENAI_EMBEDDING_API_KEY"));
     }
 
     #[test]

@@ -70,9 +70,11 @@ pub fn of_flush(layers: &Layers) -> Vec<Setting> {
     FLUSH_VARIABLES.iter().map(setting).collect()
 }
 
-/// The settings with the similarities that an earlier night derived for `model`, where nothing else says them.
+/// The settings with the similarities that were calibrated for `model`, where nobody set them.
 pub fn with_calibration(mut settings: Vec<Setting>, model: &str, calibrated: Thresholds) -> Vec<Setting> {
-    for setting in settings.iter_mut().filter(|setting| setting.value.is_none()) {
+    let nobody =
+        |setting: &&mut Setting| setting.value.is_none() || matches!(setting.origin, Origin::Model(_));
+    for setting in settings.iter_mut().filter(nobody) {
         let value = match setting.name {
             "CLUSTER_SIMILARITY" => calibrated.cluster,
             "DEDUP_SIMILARITY" => calibrated.duplicate,

@@ -37,6 +37,8 @@ pub const VARIABLES: &[Variable] = &[
     plain("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     plain("OPENAI_EMBEDDING_MODEL", "text-embedding-3-small"),
     plain("OPENAI_LLM_MODEL", "gpt-4.1-nano"),
+    secret("OPENAI_EMBEDDING_API_KEY"),
+    open("OPENAI_EMBEDDING_BASE_URL"),
     plain("OLLAMA_BASE_URL", "http://localhost:11434"),
     plain("OLLAMA_EMBEDDING_MODEL", "nomic-embed-text"),
     plain("OLLAMA_LLM_MODEL", "qwen2.5:3b"),

@@ -152,7 +152,8 @@ async fn talks(config: &Config, asking: Asking) -> Talks {
             "required": ["ready"],
             "additionalProperties": false
         }),
-        max_tokens: 64,
+        // The answer has ten; a model that thinks first needs room for that, too.
+        max_tokens: 1_000,
     };
     match model.complete(&prompt).await {
         Ok(said) => match reply::parse::<Answer>(&said.text) {

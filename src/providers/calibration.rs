@@ -8,7 +8,7 @@ use super::{Embedder, ProviderError, Thresholds};
 use crate::privacy::Privacy;
 
 /// 20 pairs each of duplicates, conflicts, same topic and unrelated texts, in four languages.
-const PAIRS: &str = include_str!("pairs.tsv");
+pub(crate) const PAIRS: &str = include_str!("pairs.tsv");
 
 /// Below this the embedder does not tell a duplicate from an unrelated text. A coin reaches 0.5, every embedder that was
 /// measured 0.99 in the languages it was made for.
@@ -47,7 +47,7 @@ pub enum CalibrationError {
 
 /// How the two texts of a pair relate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Relation {
+pub(crate) enum Relation {
     Duplicate,
     Conflict,
     Topic,
@@ -63,10 +63,10 @@ struct Pair {
 
 /// A pair's cosine.
 #[derive(Debug, Clone, Copy)]
-struct Score {
-    relation: Relation,
-    language: &'static str,
-    cosine: f32,
+pub(crate) struct Score<'a> {
+    pub(crate) relation: Relation,
+    pub(crate) language: &'a str,
+    pub(crate) cosine: f32,
 }
 
 /// Embeds the labelled pairs, each text once, and derives the thresholds.
@@ -114,18 +114,19 @@ fn derive(texts: &[&str], vectors: &[Vec<f32>]) -> Result<Calibration, f32> {
     of_scores(&pairs().into_iter().filter_map(score).collect::<Vec<_>>())
 }
 
-fn of_scores(scores: &[Score]) -> Result<Calibration, f32> {
+/// The thresholds from the cosines of labelled pairs; or the AUC, where that is too low.
+pub(crate) fn of_scores(scores: &[Score<'_>]) -> Result<Calibration, f32> {
     let languages: BTreeSet<&str> = scores.iter().map(|score| score.language).collect();
-    let of_language = |language: &str| -> Vec<Score> {
+    let of_language = |language: &str| -> Vec<Score<'_>> {
         scores.iter().copied().filter(|score| score.language == language).collect()
     };
     let (seen, blind): (Vec<&str>, Vec<&str>) =
         languages.into_iter().partition(|language| auc(&of_language(language)) >= LEAST_AUC);
     // An embedder made for one language is of use to who speaks it. But two pairs that come out right by chance are no
     // language: half of the duplicates must be in the languages that it sees.
-    let sees = |score: &&Score| seen.contains(&score.language);
-    let readable: Vec<Score> = scores.iter().filter(sees).copied().collect();
-    let duplicates = |scores: &[Score]| cosines(scores, &[Relation::Duplicate]).len();
+    let sees = |score: &&Score<'_>| seen.contains(&score.language);
+    let readable: Vec<Score<'_>> = scores.iter().filter(sees).copied().collect();
+    let duplicates = |scores: &[Score<'_>]| cosines(scores, &[Relation::Duplicate]).len();
     let is_enough = 2 * duplicates(&readable) >= duplicates(scores) && !readable.is_empty();
     let auc = if is_enough { auc(&readable) } else { auc(scores) };
     if !is_enough || auc < LEAST_AUC {
@@ -137,7 +138,7 @@ fn of_scores(scores: &[Score]) -> Result<Calibration, f32> {
 
 /// The three points. What may be duplicates is decided on the pairs of all languages: a threshold that is too low would
 /// lose claims in a language the embedder does not see; one that is too high costs a question to the judge.
-fn thresholds(readable: &[Score], all: &[Score]) -> Thresholds {
+fn thresholds(readable: &[Score<'_>], all: &[Score<'_>]) -> Thresholds {
     let related = best_split(
         &cosines(readable, &[Relation::Duplicate, Relation::Conflict]),
         &cosines(readable, &[Relation::Topic, Relation::Unrelated]),
@@ -155,7 +156,7 @@ fn thresholds(readable: &[Score], all: &[Score]) -> Thresholds {
 }
 
 /// The cosines of the pairs of these relations, ascending.
-fn cosines(scores: &[Score], relations: &[Relation]) -> Vec<f32> {
+fn cosines(scores: &[Score<'_>], relations: &[Relation]) -> Vec<f32> {
     let mut cosines: Vec<f32> =
         scores.iter().filter(|score| relations.contains(&score.relation)).map(|score| score.cosine).collect();
     cosines.sort_by(f32::total_cmp);
@@ -163,7 +164,7 @@ fn cosines(scores: &[Score], relations: &[Relation]) -> Vec<f32> {
 }
 
 /// The chance that a duplicate scores above an unrelated pair; a draw is half a chance. Nothing to compare is 0.
-fn auc(scores: &[Score]) -> f32 {
+fn auc(scores: &[Score<'_>]) -> f32 {
     let (above, below) = (cosines(scores, &[Relation::Duplicate]), cosines(scores, &[Relation::Unrelated]));
     if above.is_empty() || below.is_empty() {
         return 0.0;
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
     use crate::providers::local::lexical;
 
-    fn scores(rows: &[(Relation, &'static str, &[f32])]) -> Vec<Score> {
+    fn scores(rows: &[(Relation, &'static str, &[f32])]) -> Vec<Score<'static>> {
         let of_row = |(relation, language, cosines): &(Relation, &'static str, &[f32])| {
             let (relation, language) = (*relation, *language);
             cosines
@@ -246,7 +247,7 @@ mod tests {
     }
 
     /// One language with these cosines.
-    fn english(duplicate: &[f32], conflict: &[f32], topic: &[f32], unrelated: &[f32]) -> Vec<Score> {
+    fn english(duplicate: &[f32], conflict: &[f32], topic: &[f32], unrelated: &[f32]) -> Vec<Score<'static>> {
         let rows = [
             (Relation::Duplicate, duplicate),
             (Relation::Conflict, conflict),
@@ -262,7 +263,7 @@ mod tests {
         rows.into_iter().flat_map(of_row).collect()
     }
 
-    fn share_at(point: f32, scores: &[Score], relations: &[Relation]) -> usize {
+    fn share_at(point: f32, scores: &[Score<'_>], relations: &[Relation]) -> usize {
         cosines(scores, relations).iter().filter(|cosine| **cosine >= point).count()
     }
 

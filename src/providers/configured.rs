@@ -24,8 +24,11 @@ pub fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder
             Box::new(OllamaEmbedder::new(&ollama.base_url, &ollama.embedding_model, dim, budget)?)
         }
         EmbeddingProvider::OpenAi => {
-            let key = openai.api_key.clone();
-            Box::new(OpenAiEmbedder::new(&openai.base_url, key, &openai.embedding_model, dim, budget)?)
+            let (model, key) = (&openai.embedding_model, openai.embedding_key().cloned());
+            Box::new(match &openai.embedding_base_url {
+                Some(own) => OpenAiEmbedder::at_its_own_server(own, key, model, dim, budget)?,
+                None => OpenAiEmbedder::new(&openai.base_url, key, model, dim, budget)?,
+            })
         }
     })
 }

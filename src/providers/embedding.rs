@@ -50,9 +50,15 @@ impl Manners {
         if rejection.is_too_long() {
             return (self.input_tokens > 100).then_some(Self { input_tokens: self.input_tokens / 2, ..self });
         }
-        if rejection.status == 413 || rejection.names(&["batch size", "batch_size", "too many inputs"]) {
+        if let Some(limit) = rejection.is_too_many() {
+            if let Some(inputs) = limit.filter(|limit| *limit < self.inputs) {
+                return Some(Self { inputs, ..self });
+            }
             let (inputs, tokens) = ((self.inputs / 4).max(1), (self.tokens / 4).max(self.input_tokens));
             return (self.inputs > 1).then_some(Self { inputs, tokens, ..self });
+        }
+        if rejection.is_filtered() || rejection.is_version() {
+            return None;
         }
         if !matches!(rejection.status, 400 | 422) {
             return None;

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use regex::Regex;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use super::ProviderError;
 use super::budget::{Budget, Reached};
 use super::embedding::estimate_tokens;
+pub(crate) use super::rejection::Rejection;
 
 /// A server is given up when this many requests in a row failed for good: a dead one costs a night minutes and not
 /// hours. One alone may be the fault of its own content.
@@ -48,6 +49,8 @@ pub(crate) struct Service {
     /// Words in an answer of 5xx that make it a rejection: some servers answer 500 when it is the request they do not
     /// like.
     pub(crate) final_words: &'static [&'static str],
+    /// The header that takes the key as it is; where there is none, it goes into `Authorization` as a bearer's.
+    pub(crate) key_header: fn(&Url) -> Option<&'static str>,
     /// Makes one JSON value of a reply's body.
     pub(crate) unfold: fn(String) -> String,
     /// Whether a model is loaded only when it is asked for, and requests wait for each other inside the server.
@@ -75,49 +78,6 @@ enum Closed {
     Unreachable(String, &'static str),
     /// Key, model name or quota: the same for every request.
     Refused(Rejection),
-}
-
-/// The server's answer to a request it did not accept; trying the same again is pointless.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Rejection {
-    /// HTTP status.
-    pub(crate) status: u16,
-    /// What the server said: shortened, secrets removed.
-    pub(crate) message: String,
-    /// `error.code` and `error.type`.
-    code: String,
-    /// `error.param`: the parameter it did not like.
-    param: String,
-}
-
-impl Rejection {
-    /// Whether the server names one of these words as what it did not like.
-    pub(crate) fn names(&self, words: &[&str]) -> bool {
-        let said = format!("{} {}", self.param, self.message).to_lowercase();
-        words.iter().any(|word| said.contains(word))
-    }
-
-    /// Whether the text, and not the way it was sent, is too long for the model.
-    pub(crate) fn is_too_long(&self) -> bool {
-        self.code.contains("context_length")
-            || self.names(&["context length", "context window", "context size", "maximum input length"])
-            || self.names(&[
-                "too many tokens",
-                "input is too long",
-                "input length exceeds",
-                "maximum context",
-            ])
-    }
-
-    /// Whether the account has nothing left: another try is no use.
-    pub(crate) fn is_quota(&self) -> bool {
-        self.code.contains("insufficient_quota") || self.names(&["insufficient_quota"])
-    }
-
-    /// Whether there is no such model, or no such address.
-    pub(crate) fn is_model_name(&self) -> bool {
-        self.status == 404 || self.code.contains("model_not_found")
-    }
 }
 
 /// Why a request gave nothing.
@@ -184,7 +144,8 @@ impl Endpoint {
             client = client.no_proxy();
         }
         if let Some(key) = &key {
-            client = client.default_headers(authorization(key).map_err(unusable)?);
+            let header = (service.key_header)(&base);
+            client = client.default_headers(authorization(header, key).map_err(unusable)?);
         }
         let client = client.build().map_err(|e| unusable(format!("no HTTP client: {e}")))?;
         let (model, warm) = (model.to_owned(), AtomicBool::new(false));
@@ -293,8 +254,11 @@ impl Endpoint {
         serde_json::from_str(&(self.service.unfold)(text)).map_err(|e| e.to_string())
     }
 
-    fn at(&self, path: &str) -> String {
-        format!("{}/{path}", self.base.as_str().trim_end_matches('/'))
+    /// The address of a path; the base's query stays at the end.
+    fn at(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
+        url
     }
 
     /// How long a request may take. Where the server loads models, the first one waits for that; where it answers one
@@ -322,20 +286,34 @@ impl Endpoint {
         Err(self.judge(status.as_u16(), retry_after, &text))
     }
 
-    /// A 200 whose body is not JSON, or is an error after all (some relays do that), is not an answer.
+    /// A 200 whose body is not JSON, or is an error after all (relays do that, also for a reply that broke off at the
+    /// server behind them), is not an answer.
     fn check(&self, text: String) -> Result<String, Try> {
-        #[derive(serde::Deserialize)]
+        #[derive(serde::Deserialize, Default)]
+        #[serde(default)]
         struct Peek {
-            error: Option<Value>,
+            error: Value,
+            choices: Value,
         }
-        match serde_json::from_str::<Peek>(&text) {
-            Ok(Peek { error: Some(error) }) if !error.is_null() => {
-                let code = error.get("code").and_then(Value::as_u64).unwrap_or(400);
-                Err(self.judge(u16::try_from(code).unwrap_or(500), None, &text))
+        // Only an object is peeked into: a list of vectors is long, and would be taken for a `Peek`.
+        let peek = match text.trim_start().starts_with('{') {
+            true => serde_json::from_str::<Peek>(&text),
+            false => serde_json::from_str::<IgnoredAny>(&text).map(|_| Peek::default()),
+        };
+        let Peek { error, choices } = match peek {
+            Ok(peek) => peek,
+            Err(e) => return Err(Try::passing(Cause::BrokenBody(e.to_string()), None)),
+        };
+        let choice = &choices[0];
+        let (error, otherwise) = match (error.is_null(), &choice["error"]) {
+            (false, _) => (&error, 400),
+            (true, of_choice) if !of_choice.is_null() || choice["finish_reason"] == "error" => {
+                (of_choice, 502)
             }
-            Err(e) if !e.is_data() => Err(Try::passing(Cause::BrokenBody(e.to_string()), None)),
-            _ => Ok(text),
-        }
+            (true, _) => return Ok(text),
+        };
+        let code = error["code"].as_u64().unwrap_or(otherwise);
+        Err(self.judge(u16::try_from(code).unwrap_or(500), None, &text))
     }
 
     /// Sorts an answer that is not a success: worth another try, or not.
@@ -352,27 +330,17 @@ impl Endpoint {
             Err(_) => false,
         };
         if passing {
+            let reset = || until(rejection.resets_at?, Utc::now());
+            let retry_after = retry_after.or_else(reset);
             return Try::passing(Cause::Answered { status, detail: rejection.message }, retry_after);
         }
         Try::Rejected(rejection)
     }
 
     fn rejection(&self, status: u16, text: &str) -> Rejection {
-        let body: Value = serde_json::from_str(text).unwrap_or(Value::Null);
-        let error = body.get("error").filter(|e| !e.is_null()).unwrap_or(&body);
-        let word = |name: &str| match error.get(name) {
-            Some(Value::String(word)) => word.clone(),
-            Some(Value::Number(number)) => number.to_string(),
-            _ => String::new(),
-        };
-        let message = ["message", "detail", "error"].iter().find_map(|name| error.get(*name));
-        let message = match (error, message) {
-            (Value::String(message), _) | (_, Some(Value::String(message))) => message.clone(),
-            (_, Some(other)) => other.to_string(),
-            _ => text.to_owned(),
-        };
-        let code = format!("{} {}", word("code"), word("type"));
-        Rejection { status, message: self.shown(&message), code, param: word("param") }
+        let mut rejection = Rejection::read(status, text);
+        rejection.message = self.shown(&rejection.message);
+        rejection
     }
 
     fn read<T: DeserializeOwned>(&self, reply: &str) -> Result<T, Failure> {
@@ -462,11 +430,15 @@ static LOOKS_LIKE_A_KEY: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a valid pattern")
 });
 
-fn authorization(key: &SecretString) -> Result<HeaderMap, String> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
+fn authorization(header: Option<&'static str>, key: &SecretString) -> Result<HeaderMap, String> {
+    let (name, text) = match header {
+        Some(header) => (HeaderName::from_static(header), key.expose_secret().to_owned()),
+        None => (AUTHORIZATION, format!("Bearer {}", key.expose_secret())),
+    };
+    let mut value = HeaderValue::from_str(&text)
         .map_err(|_| "the key holds characters that no key has, perhaps a line end".to_owned())?;
     value.set_sensitive(true);
-    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+    Ok(HeaderMap::from_iter([(name, value)]))
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -490,6 +462,11 @@ fn wait_of(value: &str, now: DateTime<Utc>) -> Option<Duration> {
     }
     let date = DateTime::parse_from_rfc2822(value.trim()).ok()?;
     Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
+}
+
+/// How long it is until a moment in milliseconds since 1970.
+fn until(moment: i64, now: DateTime<Utc>) -> Option<Duration> {
+    Some((DateTime::from_timestamp_millis(moment)? - now).to_std().unwrap_or_default())
 }
 
 /// An error with its causes, on one line.

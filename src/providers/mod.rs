@@ -13,10 +13,12 @@ pub mod local;
 pub mod ollama;
 pub mod openai;
 pub mod recorded;
+mod rejection;
 pub mod replay;
 pub mod reply;
 
 pub(crate) use embedding::estimate_tokens;
+pub(crate) use openai::server::is_azure_host;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};

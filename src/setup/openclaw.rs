@@ -155,8 +155,9 @@ fn database(memory: &MemorySettings, derived: &mut Derived) {
 
 /// Where the texts to embed go.
 enum Server {
-    /// An OpenAI-compatible server: its address as it will be set.
-    OpenAi(Option<String>),
+    /// An OpenAI-compatible server: its address as it will be set, and whether `OPENAI_API_KEY` of the environment is its
+    /// key.
+    OpenAi(Option<String>, bool),
     /// An Ollama server.
     Ollama(Option<String>),
     /// None of ours.
@@ -177,7 +178,8 @@ fn embedding_model(embedding: &Embedding, layers: &Layers, derived: &mut Derived
             embedding.base_url.iter().for_each(|address| derived.set("OPENAI_BASE_URL", address));
             derived.set("OPENAI_EMBEDDING_MODEL", &embedding.model);
             key(&embedding.key, embedding.base_url.as_deref(), "the embedding model", layers, derived);
-            Server::OpenAi(embedding.base_url.clone())
+            let takes_ours = matches!(&embedding.key, Key::Variable(name) if name == "OPENAI_API_KEY");
+            Server::OpenAi(embedding.base_url.clone(), takes_ours)
         }
         Kind::Other => {
             let told = format!(
@@ -283,28 +285,50 @@ fn language_model(chat: Option<ChatModel>, embeds: &Server, layers: &Layers, der
             derived.set("OLLAMA_LLM_MODEL", &chat.model);
         }
         Kind::OpenAi => match embeds {
-            Server::OpenAi(other) if !same_server(other.as_deref(), chat.base_url.as_deref()) => {
-                leave_open(
-                    &format!(
-                        "{name} is on another server than the embedding model, and OPENAI_BASE_URL is one for both"
-                    ),
-                    derived,
-                );
+            Server::OpenAi(other, takes_ours) if !same_server(other.as_deref(), chat.base_url.as_deref()) => {
+                if *takes_ours {
+                    // The environment beats the settings file: the other server would get this one's key.
+                    leave_open(
+                        &format!(
+                            "{name} is on another server than the embedding model, whose key is OPENAI_API_KEY in the \
+                             environment; call that OPENAI_EMBEDDING_API_KEY and set OPENAI_EMBEDDING_BASE_URL"
+                        ),
+                        derived,
+                    );
+                    return;
+                }
+                embeds_alone(other.as_deref(), derived);
+                openai_chat(&chat, layers, derived);
             }
-            Server::OpenAi(_) => {
+            Server::OpenAi(..) => {
                 derived.set("DREAMER_LLM_PROVIDER", "openai");
                 derived.set("OPENAI_LLM_MODEL", &chat.model);
             }
-            Server::Ollama(_) | Server::None => {
-                derived.set("DREAMER_LLM_PROVIDER", "openai");
-                chat.base_url.iter().for_each(|address| derived.set("OPENAI_BASE_URL", address));
-                derived.set("OPENAI_LLM_MODEL", &chat.model);
-                key(&chat.key, chat.base_url.as_deref(), "the language model", layers, derived);
-            }
+            Server::Ollama(_) | Server::None => openai_chat(&chat, layers, derived),
         },
         Kind::Other => {
             leave_open(&format!("the agent talks with {name}, which this version cannot ask"), derived)
         }
+    }
+}
+
+fn openai_chat(chat: &ChatModel, layers: &Layers, derived: &mut Derived) {
+    derived.set("DREAMER_LLM_PROVIDER", "openai");
+    chat.base_url.iter().for_each(|address| derived.set("OPENAI_BASE_URL", address));
+    derived.set("OPENAI_LLM_MODEL", &chat.model);
+    key(&chat.key, chat.base_url.as_deref(), "the language model", layers, derived);
+}
+
+/// What was set for one server is that of the server that embeds: another one talks.
+fn embeds_alone(address: Option<&str>, derived: &mut Derived) {
+    if address.is_none() {
+        derived.set("OPENAI_BASE_URL", "https://api.openai.com/v1");
+    }
+    for (name, own) in
+        [("OPENAI_BASE_URL", "OPENAI_EMBEDDING_BASE_URL"), ("OPENAI_API_KEY", "OPENAI_EMBEDDING_API_KEY")]
+    {
+        derived.choices.iter_mut().filter(|choice| choice.name == name).for_each(|choice| choice.name = own);
+        derived.copied.iter_mut().filter(|(copied, _)| *copied == name).for_each(|(copied, _)| *copied = own);
     }
 }
 
@@ -568,11 +592,13 @@ mod tests {
         assert!(
             found.hints[0].1.contains("anthropic/claude-x") && found.hints[0].0 == "DREAMER_LLM_PROVIDER"
         );
-        let elsewhere = memory(
-            "{apiKey: 'k', baseUrl: 'http://127.0.0.1:9/v1', model: 'm', dimensions: 8}",
-            "agents: {defaults: {model: 'openai/gpt-5'}}",
+        let own = memory(
+            "{apiKey: '${OPENAI_API_KEY}'}",
+            "agents: {defaults: {model: 'mock/chat'}}, models: {providers: {mock: {baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'k'}}}",
         );
-        assert!(notes(&elsewhere).contains("another server"), "{}", notes(&elsewhere));
+        let (shown, found) = derived(&own, &[("OPENAI_API_KEY", "sk-x")]);
+        assert!(found.hints[0].1.contains("another server"), "{:?}", found.hints);
+        assert!(!shown.iter().any(|s| s.starts_with("OPENAI_BASE_URL")), "{shown:?}");
         let odd = notes(
             "{plugins: {slots: {memory: 'memory-core'}}, agents: {defaults: {userTimezone: 'Berlin'}}}",
         );
@@ -604,6 +630,32 @@ mod tests {
         let own = memory("{apiKey: '${OPENAI_API_KEY}'}", "");
         let (shown, _) = derived(&own, &[("OPENAI_API_KEY", "sk-secret")]);
         assert!(!shown.iter().any(|s| s.starts_with("OPENAI_API_KEY")), "{shown:?}");
+    }
+
+    #[test]
+    fn a_model_that_embeds_on_another_server_has_settings_of_its_own() {
+        let text = memory(
+            "{apiKey: 'k', baseUrl: 'http://127.0.0.1:9/v1', model: 'm', dimensions: 8}",
+            "agents: {defaults: {model: 'other/chat'}}, models: {providers: {other: {baseUrl: 'http://127.0.0.1:8/v1', apiKey: 'c'}}}",
+        );
+        let (shown, found) = derived(&text, &[]);
+        for setting in [
+            "OPENAI_EMBEDDING_BASE_URL=http://127.0.0.1:9/v1",
+            "OPENAI_EMBEDDING_API_KEY=k",
+            "OPENAI_BASE_URL=http://127.0.0.1:8/v1",
+            "OPENAI_API_KEY=c",
+            "OPENAI_LLM_MODEL=chat",
+        ] {
+            assert!(shown.contains(&setting.into()), "{setting}: {shown:?}");
+        }
+        let copied: Vec<&str> = found.copied.iter().map(|(name, _)| *name).collect();
+        assert_eq!(copied, ["OPENAI_EMBEDDING_API_KEY", "OPENAI_API_KEY"]);
+        let at_openai = memory(
+            "{apiKey: 'k'}",
+            "agents: {defaults: {model: 'other/chat'}}, models: {providers: {other: {baseUrl: 'http://127.0.0.1:8/v1'}}}",
+        );
+        let (shown, _) = derived(&at_openai, &[]);
+        assert!(shown.contains(&"OPENAI_EMBEDDING_BASE_URL=https://api.openai.com/v1".into()), "{shown:?}");
     }
 
     #[test]

@@ -13,8 +13,13 @@ use crate::error::Error;
 pub(super) const TEMPLATE: &str = include_str!("../../.env.example");
 
 /// What a person sets to choose an embedder.
-const EMBEDDER: [&str; 4] =
-    ["DREAMER_EMBEDDING_PROVIDER", "OPENAI_BASE_URL", "OPENAI_EMBEDDING_MODEL", "OPENAI_API_KEY"];
+const EMBEDDER: [&str; 5] = [
+    "DREAMER_EMBEDDING_PROVIDER",
+    "OPENAI_BASE_URL",
+    "OPENAI_EMBEDDING_BASE_URL",
+    "OPENAI_EMBEDDING_MODEL",
+    "OPENAI_API_KEY",
+];
 /// What a person sets to choose a language model.
 const LANGUAGE_MODEL: [&str; 4] =
     ["DREAMER_LLM_PROVIDER", "OPENAI_BASE_URL", "OPENAI_LLM_MODEL", "OPENAI_API_KEY"];

@@ -193,6 +193,74 @@ fn the_readme_names_every_setting_with_its_default_and_no_other() {
 }
 
 #[test]
+fn labelled_pairs_are_counted_by_language_and_a_wrong_line_is_named() {
+    let place = Place::new();
+    let pairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/providers/pairs.tsv");
+    let lexical = [("DREAMER_EMBEDDING_PROVIDER", "builtin"), ("DREAMER_BUILTIN_MODEL", "lexical")];
+    let output = place.run(&["check-pairs", pairs.to_str().unwrap(), "--json"], &lexical);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["all"]["conflicts_dropped"], &report["all"]["pairs"]), (&0.into(), &80.into()));
+    for counts in ["all", "en", "zh", "ja", "ko"].map(|name| &report[name]) {
+        for share in [&counts["duplicate"], &counts["conflict_flag"]] {
+            let recall = share["recall"].as_f64().unwrap();
+            assert!((0.0..=1.0).contains(&recall) && share.get("precision").is_some(), "{report}");
+        }
+    }
+    assert_eq!(report["xdup"]["pairs"], 3);
+    let words = text(&place.run(&["check-pairs", pairs.to_str().unwrap()], &lexical).stdout);
+    assert!(words.starts_with("lexical: a duplicate at ") && words.contains("0 of 20"), "{words}");
+
+    std::fs::write(place.path("bad.tsv"), "dup\ten\ta\tb\nsame\ten\ta\tb\n").unwrap();
+    let told = place.refused(&["check-pairs", "bad.tsv"], &lexical, 1);
+    assert!(told.contains("bad.tsv: line 2 names the relation `same`"), "{told}");
+    assert!(place.refused(&["check-pairs", "none.tsv"], &lexical, 1).contains("none.tsv"));
+}
+
+#[test]
+fn what_is_calibrated_counts_once_it_is_kept() {
+    let place = Place::with_example();
+    let set = |name: &str| {
+        let json = place.run(&["config", "--json"], &[]).stdout;
+        serde_json::from_slice::<Value>(&json).unwrap()[name].clone()
+    };
+    let name = "DEDUP_SIMILARITY";
+    assert_eq!(set(name)["value"], "0.5");
+    let derived = |more: &[&str]| -> Value {
+        let output = place.run(&[&["calibrate", "--json"], more].concat(), &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let first = derived(&[]);
+    assert!(first["saved"] == false && first["pairs"] == 80 && first["sureness"] != "unsure", "{first}");
+    assert_eq!(set(name)["value"], "0.5", "nothing is kept unasked");
+    let pairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/providers/pairs.tsv");
+    assert_eq!(derived(&["--pairs", pairs.to_str().unwrap()]), first, "the file holds the built-in pairs");
+    assert_eq!(derived(&["--save"])["saved"], true);
+    let kept = set(name);
+    assert_eq!(
+        kept["value"].as_str().unwrap().parse::<f64>().unwrap(),
+        first[name]["value"].as_f64().unwrap()
+    );
+    assert_eq!(kept["origin"], "calibrated for lexical");
+    let words = text(&place.run(&["check-pairs", pairs.to_str().unwrap()], &[]).stdout);
+    assert!(
+        words.contains(&format!("a duplicate at {} or above", kept["value"].as_str().unwrap())),
+        "{words}"
+    );
+    let told = place.refused(&["calibrate", "--table"], &[], 1);
+    assert!(told.contains("the memories of the table hold 0 pairs"), "{told}");
+}
+
+#[test]
+fn a_key_in_an_address_is_refused_and_not_shown() {
+    let place = Place::new();
+    let set = [("OPENAI_BASE_URL", "https://r.openai.azure.com/openai?api-key=4f9a4f9a")];
+    let told = place.refused(&["config"], &set, 78);
+    assert!(told.contains("OPENAI_BASE_URL") && !told.contains("4f9a"), "{told}");
+}
+
+#[test]
 fn setup_says_what_it_did_and_the_second_time_what_is_there() {
     let place = Place::new();
     let first = place.lines(&["setup", "--example"]);

@@ -101,6 +101,16 @@ pub(crate) enum Other {
         #[arg(long)]
         json: bool,
     },
+    /// Try the embedding model and the rules on labelled pairs of texts: duplicates and conflicts, right and wrong
+    CheckPairs {
+        /// Lines of relation (dup, conf, topic, unrel, xdup), language, first and second text, with tabs between
+        file: PathBuf,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Derive the similarities at which texts belong together for the configured embedding model, and say how sure that is
+    Calibrate(Calibrate),
     /// Look into the memories
     Memories {
         #[command(subcommand)]
@@ -201,6 +211,23 @@ pub(crate) enum Other {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What to calibrate the embedding model with; without a word of that the built-in pairs.
+#[derive(Debug, Args)]
+pub(crate) struct Calibrate {
+    /// Labelled pairs of texts instead of the built-in ones, as `check-pairs` takes them
+    #[arg(long, value_name = "FILE", conflicts_with = "table")]
+    pub(crate) pairs: Option<PathBuf>,
+    /// Your own table instead: the gap between memories that say the same and memories picked at random
+    #[arg(long)]
+    pub(crate) table: bool,
+    /// Keep what was derived: nights then work with it
+    #[arg(long)]
+    pub(crate) save: bool,
+    /// As one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Which run to take back, and how.

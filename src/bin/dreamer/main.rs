@@ -2,6 +2,8 @@
 
 mod alert;
 mod args;
+mod calibrate;
+mod check_pairs;
 mod doctor;
 mod failure;
 mod forget;
@@ -99,6 +101,8 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Some(Other::Review { say }) => review::review(&config, &say).await,
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
         Some(Other::Setup { .. } | Other::Alert { .. } | Other::Doctor { .. }) => Ok(0),
+        Some(Other::CheckPairs { file, json }) => check_pairs::check(&config, &file, json).await,
+        Some(Other::Calibrate(asked)) => calibrate::calibrate(&config, &asked).await,
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
         Some(Other::Why { id, json }) => why::tell(&config, &id, json).await,
         Some(Other::Forget { id, text, erase, now, episodes, agent, yes }) => {

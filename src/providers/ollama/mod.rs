@@ -25,6 +25,7 @@ pub(crate) static OLLAMA: Service = Service {
     failing: "see the log of `ollama serve`",
     remedy,
     final_words: &["grammar", "invalid format", "system memory", "unsupported value", "does not support"],
+    key_header: |_| None,
     unfold,
     loads_models: true,
 };

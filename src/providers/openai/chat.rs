@@ -1,17 +1,20 @@
 //! `/v1/chat/completions`: one prompt, one JSON reply.
-//! Turning the reply's text into values is `reply.rs`'s work.
+//! How a server wants to be asked is `manners.rs`'s work, turning the reply's text into values `reply.rs`'s. What a model
+//! thought before it answered is left where it is.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::OPENAI;
+use super::manners::{Heed, Manners};
+use super::server::{self, Kind};
 use crate::providers::budget::Budget;
-use crate::providers::http::{Endpoint, Failure, Rejection};
-use crate::providers::{LanguageModel, Prompt, ProviderError, Reply};
+use crate::providers::http::{Endpoint, Failure};
+use crate::providers::{LanguageModel, Prompt, ProviderError, Reply, reply};
 
 /// A language model behind the OpenAI API.
 #[derive(Debug)]
@@ -22,120 +25,8 @@ pub struct OpenAiChat {
     first: tokio::sync::Mutex<()>,
 }
 
-/// How a server wants to be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Manners {
-    format: Format,
-    limit: Limit,
-    temperature: bool,
-    /// A request has succeeded like this, or every other way failed: a refusal that names no parameter is then
-    /// about the request's content.
-    settled: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Schema,
-    JsonObject,
-    Plain,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Limit {
-    MaxCompletionTokens,
-    MaxTokens,
-    None,
-}
-
-impl Manners {
-    const FIRST: Self =
-        Self { format: Format::Schema, limit: Limit::MaxCompletionTokens, temperature: true, settled: false };
-
-    /// The next way to ask after a refusal: without the parameter it names, else one step down the ladder.
-    fn adapt(self, rejection: &Rejection) -> Option<Self> {
-        if rejection.is_too_long() {
-            return None;
-        }
-        let named = match self.limit {
-            Limit::MaxCompletionTokens if rejection.names(&["max_completion_tokens"]) => self.next_limit(),
-            Limit::MaxTokens if rejection.names(&["max_tokens"]) => self.next_limit(),
-            _ => None,
-        };
-        let named = named.or_else(|| {
-            let format =
-                ["response_format", "response format", "json_schema", "json_object", "schema", "grammar"];
-            rejection.names(&format).then(|| self.next_format()).flatten()
-        });
-        let named =
-            named.or_else(|| rejection.names(&["temperature"]).then(|| self.without_temperature()).flatten());
-        // Only these two say "the request is wrong"; a 404 that names nothing is about the model.
-        let by_ladder = !self.settled && matches!(rejection.status, 400 | 422);
-        named.or_else(|| {
-            let next =
-                || self.next_format().or_else(|| self.next_limit()).or_else(|| self.without_temperature());
-            by_ladder.then(next).flatten()
-        })
-    }
-
-    fn next_format(self) -> Option<Self> {
-        let format = match self.format {
-            Format::Schema => Format::JsonObject,
-            Format::JsonObject => Format::Plain,
-            Format::Plain => return None,
-        };
-        Some(Self { format, ..self })
-    }
-
-    fn next_limit(self) -> Option<Self> {
-        let limit = match self.limit {
-            Limit::MaxCompletionTokens => Limit::MaxTokens,
-            Limit::MaxTokens => Limit::None,
-            Limit::None => return None,
-        };
-        Some(Self { limit, ..self })
-    }
-
-    fn without_temperature(self) -> Option<Self> {
-        self.temperature.then_some(Self { temperature: false, ..self })
-    }
-
-    fn body(self, model: &str, prompt: &Prompt) -> Value {
-        let mut system = prompt.system.clone();
-        if self.format != Format::Schema {
-            system.push_str(
-                "\n\nAnswer with one JSON object that follows this JSON schema, and with nothing else:\n",
-            );
-            system.push_str(&prompt.schema.to_string());
-        }
-        let mut body = json!({
-            "model": model,
-            "messages": [
-                { "role": "system", "content": system },
-                { "role": "user", "content": prompt.user.as_str() },
-            ],
-        });
-        match self.format {
-            Format::Schema => {
-                let schema = json!({ "name": prompt.schema_name, "strict": true, "schema": prompt.schema });
-                body["response_format"] = json!({ "type": "json_schema", "json_schema": schema });
-            }
-            Format::JsonObject => body["response_format"] = json!({ "type": "json_object" }),
-            Format::Plain => {}
-        }
-        match self.limit {
-            Limit::MaxCompletionTokens => body["max_completion_tokens"] = json!(prompt.max_tokens),
-            Limit::MaxTokens => body["max_tokens"] = json!(prompt.max_tokens),
-            Limit::None => {}
-        }
-        if self.temperature {
-            body["temperature"] = json!(0.1);
-        }
-        body
-    }
-}
-
 impl OpenAiChat {
-    /// A model at `base_url` (with `/v1`).
+    /// A model at `base_url` (with `/v1`; of Azure also `/openai` and a deployment's path, with `?api-version=`).
     ///
     /// # Errors
     /// When the address or the key cannot be used at all. Nothing is sent yet.
@@ -145,8 +36,20 @@ impl OpenAiChat {
         model: &str,
         budget: Arc<Budget>,
     ) -> Result<Self, ProviderError> {
-        let endpoint = Endpoint::new(&OPENAI, base_url, key, model, budget)?;
-        Ok(Self { endpoint, manners: Mutex::new(Manners::FIRST), first: tokio::sync::Mutex::new(()) })
+        Self::at(Kind::of(base_url), base_url, key, model, budget)
+    }
+
+    /// A model at a server of this kind.
+    fn at(
+        kind: Kind,
+        base_url: &str,
+        key: Option<SecretString>,
+        model: &str,
+        budget: Arc<Budget>,
+    ) -> Result<Self, ProviderError> {
+        let endpoint = Endpoint::new(&OPENAI, &server::base_of(base_url, model), key, model, budget)?;
+        let manners = Mutex::new(Manners::first(kind));
+        Ok(Self { endpoint, manners, first: tokio::sync::Mutex::new(()) })
     }
 
     fn manners(&self) -> Manners {
@@ -154,41 +57,59 @@ impl OpenAiChat {
     }
 
     fn remember(&self, manners: Manners) {
-        *self.manners.lock().unwrap_or_else(PoisonError::into_inner) = Manners { settled: true, ..manners };
+        *self.manners.lock().unwrap_or_else(PoisonError::into_inner) = manners.settle();
     }
 
-    /// Asks, one way after the other, until the server accepts one.
+    /// Asks, one way after the other, until the server accepts one and answers as it was asked.
     async fn ask(&self, prompt: &Prompt) -> Result<Completion, ProviderError> {
         let first = self.manners();
         let mut manners = first;
+        let mut unheeded = None;
         loop {
-            let rejection =
-                match self.endpoint.post("chat/completions", &manners.body(self.model(), prompt)).await {
-                    Ok(completion) => {
-                        if manners != first || !first.settled {
-                            self.remember(manners);
-                        }
+            let next = match self.endpoint.post("chat/completions", &manners.body(self.model(), prompt)).await
+            {
+                Ok(completion) => {
+                    let completion: Completion = completion;
+                    // Before anything is judged: a reply that cannot be used is paid, too.
+                    self.endpoint.budget().add_tokens(completion.tokens_in(), completion.tokens_out());
+                    let heed = completion.heed(prompt);
+                    let Some(next) = manners.after(heed) else {
+                        let found = if heed == Heed::Fine { manners } else { first };
+                        self.settle(first, found.after_length(completion.tokens_out(), prompt.max_tokens));
                         return Ok(completion);
-                    }
-                    Err(Failure::Final(error)) => return Err(error),
-                    Err(Failure::Rejected(rejection)) => rejection,
-                };
-            let Some(next) = manners.adapt(&rejection) else {
-                if manners != first {
-                    // No way helped: it is the request. The next one starts as this one did, and does not walk again.
-                    self.remember(first);
+                    };
+                    tracing::debug!(model = self.model(), ?next, ?heed, "asking another way");
+                    unheeded = Some(completion);
+                    next
                 }
-                return Err(self.endpoint.refused(rejection));
+                Err(Failure::Final(error)) => return unheeded.ok_or(error),
+                Err(Failure::Rejected(rejection)) => {
+                    let Some(next) = manners.adapt(&rejection) else {
+                        if manners != first {
+                            // No way helped: it is the request. The next one starts as this one did, and does not walk
+                            // again.
+                            self.remember(first);
+                        }
+                        return unheeded.ok_or_else(|| self.endpoint.refused(rejection));
+                    };
+                    let refusal = rejection.message;
+                    tracing::debug!(model = self.model(), ?next, refusal, "asking another way");
+                    next
+                }
             };
-            tracing::debug!(model = self.model(), ?next, refusal = rejection.message, "asking another way");
             manners = next;
         }
     }
 
+    /// Remembers what worked, unless it is what was known.
+    fn settle(&self, first: Manners, found: Manners) {
+        if found != first || !first.settled {
+            self.remember(found);
+        }
+    }
+
     fn read(&self, completion: Completion, prompt: &Prompt) -> Result<Reply, ProviderError> {
-        let usage = completion.usage.unwrap_or_default();
-        // Before anything is judged: a cut-off reply is paid, too.
-        self.endpoint.budget().add_tokens(usage.prompt_tokens, usage.completion_tokens);
+        let (input_tokens, output_tokens) = (completion.tokens_in(), completion.tokens_out());
         let choice = completion.choices.into_iter().next();
         let choice = choice.ok_or_else(|| self.endpoint.malformed("it has no choices"))?;
         match choice.finish_reason.as_deref() {
@@ -201,14 +122,16 @@ impl OpenAiChat {
             }
             _ => {}
         }
-        if let Some(refusal) = choice.message.refusal.filter(|text| !text.is_empty()) {
+        if let Some(refusal) = choice.message.refusal.as_ref().filter(|text| !text.is_empty()) {
             return Err(self.endpoint.malformed(format!("refusal: {refusal}")));
         }
+        let has_thought = choice.message.has_thought();
         let text = choice.message.content.map(Content::into_text).unwrap_or_default();
         if text.trim().is_empty() {
-            return Err(self.endpoint.malformed("it is empty"));
+            let why = if has_thought { "it is empty: the model only thought aloud" } else { "it is empty" };
+            return Err(self.endpoint.malformed(why));
         }
-        Ok(Reply { text, input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens })
+        Ok(Reply { text, input_tokens, output_tokens })
     }
 }
 
@@ -234,7 +157,9 @@ impl LanguageModel for OpenAiChat {
 #[derive(Deserialize)]
 struct Completion {
     choices: Vec<Choice>,
-    usage: Option<Usage>,
+    /// Missing, null and half of it are all taken.
+    #[serde(default)]
+    usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -247,6 +172,11 @@ struct Choice {
 struct Message {
     content: Option<Content>,
     refusal: Option<String>,
+    /// What the model thought: looked at only to tell why there is no answer.
+    #[serde(default)]
+    reasoning_content: Value,
+    #[serde(default)]
+    reasoning: Value,
 }
 
 #[derive(Deserialize)]
@@ -258,26 +188,76 @@ enum Content {
 
 #[derive(Deserialize)]
 struct Part {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     #[serde(default)]
     text: Option<String>,
+}
+
+impl Completion {
+    fn tokens_in(&self) -> u64 {
+        self.usage["prompt_tokens"].as_u64().unwrap_or_default()
+    }
+
+    fn tokens_out(&self) -> u64 {
+        self.usage["completion_tokens"].as_u64().unwrap_or_default()
+    }
+
+    /// Whether the reply is what the schema says. One that was cut off, held back or refused says nothing of that.
+    fn heed(&self, prompt: &Prompt) -> Heed {
+        let Some(Choice { message, finish_reason }) = self.choices.first() else { return Heed::Fine };
+        let ended = matches!(finish_reason.as_deref(), None | Some("stop" | "eos" | ""));
+        if !ended || message.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty()) {
+            return Heed::Fine;
+        }
+        let text = message.content.as_ref().map(Content::text).unwrap_or_default();
+        match text.trim().is_empty() {
+            true if message.has_thought() => Heed::ThoughtOnly,
+            true => Heed::Fine,
+            false if has_shape(&text, &prompt.schema) => Heed::Fine,
+            false => Heed::OtherShape,
+        }
+    }
+}
+
+/// Whether a text holds an object with everything that the schema requires at its top.
+fn has_shape(text: &str, schema: &Value) -> bool {
+    let Ok(Value::Object(found)) = reply::parse::<Value>(text) else { return false };
+    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    required.iter().filter_map(Value::as_str).all(|name| found.contains_key(name))
+}
+
+impl Message {
+    fn has_thought(&self) -> bool {
+        let thoughts = [&self.reasoning_content, &self.reasoning];
+        thoughts.iter().any(|thought| thought.as_str().is_some_and(|thought| !thought.trim().is_empty()))
+    }
 }
 
 impl Content {
     fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,
-            Self::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+            parts => parts.text(),
         }
     }
-}
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Usage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
+    /// The text, without parts that are thoughts.
+    fn text(&self) -> String {
+        let is_answer = |part: &&Part| matches!(part.kind.as_deref(), None | Some("text" | "output_text"));
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Parts(parts) => {
+                parts.iter().filter(is_answer).filter_map(|part| part.text.as_deref()).collect()
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 #[path = "chat_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "servers_tests.rs"]
+mod servers;

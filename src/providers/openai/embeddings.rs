@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use secrecy::SecretString;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::OPENAI;
+use super::vectors::{Embeddings, Item};
+use super::{OPENAI, OPENAI_EMBEDDING, server};
 use crate::privacy::Outbound;
 use crate::providers::budget::Budget;
 use crate::providers::embedding::{EmbeddingApi, Manners, Remote};
-use crate::providers::http::Endpoint;
+use crate::providers::http::{Endpoint, Service};
 use crate::providers::{Embedder, ProviderError};
 
 /// An embedding model behind the OpenAI API. A text beyond the model's 8,191 tokens is split, never cut.
@@ -48,8 +48,9 @@ impl EmbeddingApi for OpenAiEmbeddings {
     }
 
     fn read(reply: Embeddings, expected: usize) -> (u64, Result<Vec<Vec<f32>>, String>) {
-        let usage = reply.usage.unwrap_or_default();
-        (usage.prompt_tokens.unwrap_or(usage.total_tokens), in_order(reply.data, expected))
+        let Embeddings { data, usage } = reply;
+        let tokens = ["prompt_tokens", "total_tokens"].iter().find_map(|name| usage[name].as_u64());
+        (tokens.unwrap_or_default(), in_order(data, expected))
     }
 }
 
@@ -65,7 +66,32 @@ impl OpenAiEmbedder {
         dim: Option<usize>,
         budget: Arc<Budget>,
     ) -> Result<Self, ProviderError> {
-        let endpoint = Endpoint::new(&OPENAI, base_url, key, model, budget)?;
+        Self::of(&OPENAI, base_url, key, model, dim, budget)
+    }
+
+    /// The same at a server that embeds alone: what goes wrong there is told with the variables that name it.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn at_its_own_server(
+        base_url: &str,
+        key: Option<SecretString>,
+        model: &str,
+        dim: Option<usize>,
+        budget: Arc<Budget>,
+    ) -> Result<Self, ProviderError> {
+        Self::of(&OPENAI_EMBEDDING, base_url, key, model, dim, budget)
+    }
+
+    fn of(
+        service: &'static Service,
+        base_url: &str,
+        key: Option<SecretString>,
+        model: &str,
+        dim: Option<usize>,
+        budget: Arc<Budget>,
+    ) -> Result<Self, ProviderError> {
+        let endpoint = Endpoint::new(service, &server::base_of(base_url, model), key, model, budget)?;
         Ok(Self { remote: Remote::new(endpoint, dim) })
     }
 }
@@ -85,25 +111,6 @@ impl Embedder for OpenAiEmbedder {
     }
 }
 
-#[derive(Deserialize)]
-pub(crate) struct Embeddings {
-    data: Vec<Item>,
-    usage: Option<Usage>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    index: Option<usize>,
-    embedding: Vec<f32>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Usage {
-    prompt_tokens: Option<u64>,
-    total_tokens: u64,
-}
-
 /// The vectors in the order of the inputs. A server that leaves out every index answers in order.
 fn in_order(data: Vec<Item>, expected: usize) -> Result<Vec<Vec<f32>>, String> {
     if data.len() != expected {
@@ -114,7 +121,7 @@ fn in_order(data: Vec<Item>, expected: usize) -> Result<Vec<Vec<f32>>, String> {
     for (place, item) in data.into_iter().enumerate() {
         let index = if numbered { item.index } else { Some(place) };
         let slot = index.and_then(|index| slots.get_mut(index)).filter(|slot| slot.is_none());
-        *slot.ok_or("its indices do not count the texts")? = Some(item.embedding);
+        *slot.ok_or("its indices do not count the texts")? = Some(item.embedding.0);
     }
     Ok(slots.into_iter().flatten().collect())
 }

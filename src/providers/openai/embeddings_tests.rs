@@ -185,7 +185,7 @@ async fn every_vector_is_checked() {
         (json!([{ "embedding": [1, 0] }, { "embedding": [1e300, 0] }]), "zero or not finite"),
         (json!([{ "embedding": [1, 0] }, { "embedding": [null, 0] }]), "invalid type: null"),
         (json!([{ "embedding": [] }, { "embedding": [] }]), "zero or not finite"),
-        (json!([{ "embedding": "AAAA" }, { "embedding": "AAAA" }]), "invalid type: string"),
+        (json!([{ "embedding": "AAAA" }, { "embedding": "AAAA" }]), "neither numbers nor base64"),
     ] {
         let server = server([vectors(data)]).await;
         let error = embedder(&server, None).embed(&outbound(&["a", "b"])).await.unwrap_err();
@@ -217,4 +217,116 @@ async fn a_server_with_small_batches_gets_small_batches() {
     let texts: Vec<String> = (0..100).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     assert_eq!(embedder(&server, None).embed(&outbound(&texts)).await.unwrap().len(), 100);
+}
+
+/// What an embedder of these answers gives for one text after another, and the bodies the server saw.
+async fn embed_each(texts: &[&str], answers: Vec<ResponseTemplate>) -> (Vec<Vec<f32>>, Vec<Value>) {
+    let server = server(answers).await;
+    let embedder = embedder(&server, Some(2));
+    let found = embedder.embed(&outbound(texts)).await.unwrap();
+    (found, bodies(&server).await)
+}
+
+#[tokio::test]
+async fn vllm_does_not_shorten_vectors_of_a_model_that_was_not_made_for_it() {
+    let said = "Model \"bge-m3\" does not support matryoshka representation, changing output dimensions will lead to poor results.";
+    let refusal = answer(
+        400,
+        json!({ "object": "error", "message": said, "type": "BadRequestError", "param": null, "code": 400 }),
+    );
+    let (found, bodies) = embed_each(&["a"], vec![refusal, vectors(json!([{ "embedding": [3, 4] }]))]).await;
+    assert_eq!(found, [[0.6, 0.8]]);
+    assert_eq!((&bodies[0]["dimensions"], &bodies[1]["dimensions"]), (&json!(2), &Value::Null));
+    assert_eq!(bodies[1]["encoding_format"], "float");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_encoding_format_may_give_base64() {
+    let detail = json!([{ "type": "extra_forbidden", "loc": ["body", "encoding_format"], "msg": "Extra inputs are not permitted" }]);
+    // 3.0 and 4.0 as little-endian floats.
+    let reply = answer(200, json!({ "data": [{ "index": 0, "embedding": "AABAQAAAgEA=" }], "usage": {} }));
+    let (found, bodies) = embed_each(&["a"], vec![answer(422, json!({ "detail": detail })), reply]).await;
+    assert_eq!(found, [[0.6, 0.8]]);
+    assert!(bodies[1].get("encoding_format").is_none() && bodies[1]["dimensions"] == 2);
+}
+
+#[tokio::test]
+async fn azure_says_how_many_texts_it_takes_and_gets_no_more() {
+    let server = MockServer::start().await;
+    let few = |request: &Request| {
+        let body: Value = request.body_json().unwrap();
+        match body["input"].as_array().unwrap().len() {
+            0..=16 => embedded(request),
+            _ => error(
+                400,
+                "Too many inputs. The max number of inputs is 16.  We hope to increase the number of inputs per request soon.",
+            ),
+        }
+    };
+    Mock::given(path("/openai/deployments/vectors/embeddings")).respond_with(few).mount(&server).await;
+    let address = format!("{}/openai?api-version=2024-10-21", server.uri());
+    let embedder = OpenAiEmbedder::new(&address, None, "vectors", None, budget(50)).unwrap();
+    let texts: Vec<String> = (0..40).map(|n| format!("text {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    assert_eq!(embedder.embed(&outbound(&texts)).await.unwrap().len(), 40);
+    let sizes: Vec<usize> =
+        bodies(&server).await.iter().map(|body| body["input"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes, [40, 16, 16, 8]);
+}
+
+#[tokio::test]
+async fn llama_cpp_s_physical_batch_bounds_a_text_and_not_their_number() {
+    let server = MockServer::start().await;
+    let small = |request: &Request| {
+        let body: Value = request.body_json().unwrap();
+        let longest = body["input"].as_array().unwrap().iter().map(|text| text.as_str().unwrap().len()).max();
+        let said = "input (596 tokens) is too large to process. increase the physical batch size (current batch size: 512)";
+        match longest {
+            Some(longest) if longest > 2_000 => {
+                answer(500, json!({ "error": { "code": 500, "message": said, "type": "server_error" } }))
+            }
+            _ => embedded(request),
+        }
+    };
+    Mock::given(path("/v1/embeddings")).respond_with(small).mount(&server).await;
+    embedder(&server, None).embed(&outbound(&[&"word ".repeat(1_000), "short"])).await.unwrap();
+    let longest =
+        |body: &Value| body["input"].as_array().unwrap().iter().map(|t| t.as_str().unwrap().len()).max();
+    let sizes: Vec<Option<usize>> = bodies(&server).await.iter().map(longest).collect();
+    // Not one of them was sent again as it was.
+    assert!(sizes.len() > 1 && sizes.last().unwrap().unwrap() <= 2_000, "{sizes:?}");
+}
+
+#[tokio::test]
+async fn llama_cpp_of_old_answers_with_a_list_and_a_row_a_text() {
+    let reply =
+        answer(200, json!([{ "index": 1, "embedding": [[0, 2]] }, { "index": 0, "embedding": [[3, 4]] }]));
+    let (found, _) = embed_each(&["a", "b"], vec![reply]).await;
+    assert_eq!(found, [[0.6, 0.8], [0.0, 1.0]]);
+}
+
+#[tokio::test]
+async fn llama_cpp_without_pooling_or_embeddings_says_so_at_once() {
+    let unpooled = answer(200, json!([{ "index": 0, "embedding": [[0, 2], [1, 1]] }]));
+    let off = answer(
+        501,
+        json!({ "error": { "code": 501, "message": "This server does not support embeddings. Start it with `--embeddings`", "type": "not_supported_error" } }),
+    );
+    for (reply, word) in [(unpooled, "--pooling mean"), (off, "Start it with `--embeddings`")] {
+        let server = server([reply]).await;
+        let told = embedder(&server, None).embed(&outbound(&["a"])).await.unwrap_err().to_string();
+        assert!(told.contains(word), "{told}");
+        assert_eq!(bodies(&server).await.len(), 1, "{word}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_embeds_alone_is_named_by_its_own_variables() {
+    for (status, word) in [(401, "check OPENAI_EMBEDDING_API_KEY"), (404, "OPENAI_EMBEDDING_BASE_URL")] {
+        let server = server([error(status, "no")]).await;
+        let address = format!("{}/v1", server.uri());
+        let embedder = OpenAiEmbedder::at_its_own_server(&address, None, "vectors", None, budget(9)).unwrap();
+        let told = embedder.embed(&outbound(&["a"])).await.unwrap_err().to_string();
+        assert!(told.contains(word), "{told}");
+    }
 }

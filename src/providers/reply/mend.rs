@@ -14,20 +14,38 @@ pub(super) struct Found {
     pub(super) follows: bool,
 }
 
+/// How models mark what they only think: where it begins, where it ends.
+const THOUGHTS: [(&str, &str); 7] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    // The channels of gpt-oss, where a server leaves them in.
+    ("<|channel|>analysis", "<|channel|>final<|message|>"),
+];
+
 /// What a reply says after thinking aloud. An opening tag without a closing one is left out, what follows it stays:
 /// the answer may be there.
 pub(super) fn after_thinking(text: &str) -> &str {
-    let mut rest = text;
-    for tag in ["think", "thinking", "thought", "reasoning"] {
-        if let Some(at) = rest.rfind(&format!("</{tag}>")) {
-            let after = &rest[at + tag.len() + 3..];
+    let mut rest = text.trim_start();
+    // A thought that the reply begins with is none of the answer, even if no answer follows.
+    while let Some((open, close)) = THOUGHTS.iter().find(|(open, _)| rest.starts_with(open)) {
+        let inside = &rest[open.len()..];
+        match inside.find(close) {
+            Some(end) => rest = inside[end + close.len()..].trim_start(),
+            None => rest = inside.trim_start(),
+        }
+    }
+    for (_, close) in THOUGHTS {
+        if let Some(at) = rest.rfind(close) {
+            let after = &rest[at + close.len()..];
             // A tag after the answer, or inside one of its strings, does not end any thinking before it.
             if after.contains(['{', '[']) {
                 rest = after;
             }
         }
-        rest = rest.trim_start();
-        rest = rest.strip_prefix(&format!("<{tag}>")).unwrap_or(rest);
     }
     rest
 }

@@ -33,6 +33,12 @@ fn a_list_is_read_through_everything_small_models_do() {
         ("thinking, never closed", "<think>\nIt is [{\"text\":\"a\"},{\"text\":\"b\"}]"),
         ("another tag", "<reasoning>[{\"text\":\"no\"}]</reasoning>[{\"text\":\"a\"},{\"text\":\"b\"}]"),
         (
+            "channels",
+            "<|channel|>analysis<|message|>{\"memories\":[]}?<|end|><|start|>assistant<|channel|>final<|message|>\
+             {\"memories\":[{\"text\":\"a\"},{\"text\":\"b\"}]}",
+        ),
+        ("thinking in brackets", "[THINK]{\"memories\":[]}[/THINK][{\"text\":\"a\"},{\"text\":\"b\"}]"),
+        (
             "text around",
             "Sure! Here [1] {sic}: {\"memories\":[{\"text\":\"a\"},{\"text\":\"b\"}]} Hope (this) helps :]",
         ),
@@ -199,6 +205,17 @@ fn fields_are_read_as_models_spell_them() {
         r#"{"flag":"perhaps"}"#,
     ] {
         assert!(read(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_thought_without_an_answer_is_no_answer() {
+    for reply in [
+        "<think>perhaps {\"memories\":[{\"text\":\"a\"}]}?</think>",
+        "<think>perhaps [{\"text\":\"a\"}]</think> I cannot say.",
+        "[THINK]{\"memories\":[{\"text\":\"a\"}]}[/THINK]",
+    ] {
+        assert!(texts(reply).is_err(), "{reply}");
     }
 }
 
