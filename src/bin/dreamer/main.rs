@@ -3,11 +3,13 @@
 mod alert;
 mod args;
 mod doctor;
+mod embed;
 mod failure;
 mod forget;
 mod logging;
 mod maintenance;
 mod memories;
+mod model;
 mod night;
 mod output;
 mod pin;
@@ -61,6 +63,9 @@ async fn run(command: Command) -> Result<u8, Failure> {
     if let Some(Other::Doctor { offline, json }) = command.other {
         return doctor::look(&command.common, layers(&command), offline, json).await;
     }
+    if let Some(Other::Model { what }) = &command.other {
+        return model::change(&layers(&command)?, what);
+    }
     let layers = alert::heard(&command, layers(&command)).await?;
     if let Some(Other::Setup { example, openclaw }) = command.other {
         return match openclaw {
@@ -81,7 +86,8 @@ async fn run(command: Command) -> Result<u8, Failure> {
         }
         Some(Other::Review { say }) => review::review(&config, &say).await,
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
-        Some(Other::Setup { .. } | Other::Alert { .. } | Other::Doctor { .. }) => Ok(0),
+        Some(Other::Setup { .. } | Other::Alert { .. } | Other::Doctor { .. } | Other::Model { .. }) => Ok(0),
+        Some(Other::Embed { texts, json }) => embed::show(&config, texts, json).await,
         Some(Other::Memories { look }) => memories::look(&config, &look).await,
         Some(Other::Why { id, json }) => why::tell(&config, &id, json).await,
         Some(Other::Forget { id, text, erase, now, episodes, agent, yes }) => {
