@@ -169,7 +169,7 @@ pub enum Error {
 }
 
 /// How a table comes to the configured model; and where it may be of the other built-in one, how to stay with that.
-fn way_to_move(model: &str, table: usize) -> String {
+pub(crate) fn way_to_move(model: &str, table: usize) -> String {
     let stay = match model == local::use3::MODEL && table == local::lexical::WIDTH {
         true => " (DREAMER_BUILTIN_MODEL=lexical, if it was that one)",
         false => "",

@@ -24,7 +24,7 @@ struct Entry {
 const END: [u8; 4] = *b"PK\x05\x06";
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
-/// Length of the end record, and the longest comment behind it.
+/// Length of the end record, and of the longest comment behind it.
 const END_BYTES: usize = 22;
 const COMMENT: u64 = 65_535;
 
@@ -53,6 +53,8 @@ impl<R: Read + Seek> Archive<R> {
         from.read_to_end(&mut bytes)?;
         let end = bytes.windows(END.len()).rposition(|four| four == END);
         let end = end.ok_or_else(|| damaged("it is no zip archive"))?;
+        // Whole: its last field, the length of a comment, is there.
+        u16_at(&bytes, end + 20)?;
         let (count, size) = (u16_at(&bytes, end + 10)?, u32_at(&bytes, end + 12)?);
         let begin = u64::from(u32_at(&bytes, end + 16)?);
         if begin + u64::from(size) > tail + end as u64 {
@@ -108,8 +110,7 @@ impl<R: Read + Seek> Archive<R> {
             .ok_or_else(|| damaged(&format!("the array {name} is missing")))?;
         let wrong = || damaged(&format!("the array {name} is not of the type and shape it should have"));
         let (data, header) = header(&bytes).ok_or_else(wrong)?;
-        let shown: Vec<usize> = header.shape;
-        if header.kind != kind || shown != shape || header.is_fortran {
+        if header.kind != kind || header.shape != shape || header.is_fortran {
             return Err(wrong());
         }
         let width = kind.trim_start_matches(['<', '|', 'u', 'f']).parse::<usize>().map_err(|_| wrong())?;

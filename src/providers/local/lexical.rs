@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::privacy::Outbound;
 use crate::providers::{Embedder, ProviderError, Thresholds};
 
-/// Numbers a vector has.
+/// How many numbers a vector has.
 pub const WIDTH: usize = 1024;
 
 /// The model's name.
