@@ -49,7 +49,9 @@ pub(crate) use finish::carry_out;
 pub(crate) use read::{only_named, read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
-pub(crate) use sources::{Sources, Where, day_in, episodes_named, is_of_transcript, read_sources};
+pub(crate) use sources::{
+    Sources, Where, day_in, episodes_named, has_folder, is_of_transcript, read_sources,
+};
 pub(crate) use think::material_of;
 use think::{Reading, millis, think};
 
@@ -254,7 +256,8 @@ async fn one_night(
     };
     let mut buried = bury_vanished(looking, vanished).await?;
     told::bury_told(looking, &forgets, &mut buried).await?;
-    let known = vanished::without_erased(known, &buried.erased);
+    warnings.extend(buried.told.iter().cloned());
+    let known = vanished::without_forgotten(known, &buried);
     let memorial = Memorial::new(tombstones, &buried.tombstones);
     tell(&format!(
         "{} of {}, {}",

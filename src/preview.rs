@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::dream::{
-    Mode, Where, day_in, material_of, only_agent, only_named, read_reopened, read_sources, remember,
+    Mode, Where, day_in, has_folder, material_of, only_agent, only_named, read_reopened, read_sources,
+    remember,
 };
 use crate::error::Error;
 use crate::nrem::evidence;
@@ -109,8 +110,8 @@ pub async fn preview(config: &Config, now: DateTime<Utc>) -> Result<Preview, Err
     let mut known = only_named(config, &store, known, &mut warnings);
     let mut journal = Journal::read(&config.state_dir())?;
     // Without a folder there are transcripts at most, and a preview does not fail.
-    let has_folder = config.folders().iter().any(|folder| folder.path.is_dir());
-    let mode = if has_folder || !config.episode_source.has_files() { Mode::Full } else { Mode::RemOnly };
+    let reads = has_folder(config) || config.episode_source.has_transcripts();
+    let mode = if reads { Mode::Full } else { Mode::RemOnly };
     let place = Where { config, store: &store, journal: &journal, mode, timed: false, now };
     let mut episodes = read_sources(place, &known, &mut warnings)?.episodes;
     if let Some(agent) = &config.only_agent {

@@ -189,6 +189,9 @@ pub struct RemCounts {
 pub struct ForgottenCounts {
     /// Memories that were gone from the table without our doing.
     pub vanished: usize,
+    /// Memories that an agent was told to forget and that were still there.
+    #[serde(default)]
+    pub told: usize,
     /// Claims that were not learned again.
     pub skipped: usize,
     /// Memories that the user said again, so that they may be learned again.

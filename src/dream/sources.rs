@@ -64,6 +64,13 @@ pub(crate) fn read_sources(
     let mut files = match mode {
         Mode::RemOnly => vec![],
         _ if !config.episode_source.has_files() => vec![],
+        _ if config.episode_source.has_transcripts() && !has_folder(config) => {
+            warnings.push(format!(
+                "the episodes folder {} does not exist (yet): only transcripts were read",
+                config.episodes_dir.display()
+            ));
+            vec![]
+        }
         _ => read_episodes(config, store, timed, now, warnings)?,
     };
     let transcripts = transcripts(config, store, known);
@@ -80,7 +87,9 @@ pub(crate) fn read_sources(
     if !store.has_agent() {
         uses = uses.under(&config.agent);
     }
-    uses.take_files(&files, &twins::spoken(&said, &files), config.timezone);
+    let told = twins::spoken(&said, &files);
+    uses.take_files(&files, &told, config.timezone);
+    twins::lend_recalls(&mut files, &told, config.timezone);
     let with_transcripts = config.episode_source.has_transcripts() && mode != Mode::RemOnly;
     if with_transcripts {
         twins::recognise(&mut said, &files, &ends(&transcripts, &talks), journal, config.timezone);
@@ -93,6 +102,11 @@ pub(crate) fn read_sources(
     }
     all.extend(files);
     Ok(Sources { episodes: all, uses })
+}
+
+/// Whether there is any folder of episodes.
+pub(crate) fn has_folder(config: &Config) -> bool {
+    config.folders().iter().any(|folder| folder.path.is_dir())
 }
 
 fn reading(config: &Config) -> Reading {

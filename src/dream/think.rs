@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::forget::memorial::Memorial;
 use crate::forget::vanished::Buried;
 use crate::language::counted;
+use crate::memory::Departure;
 use crate::nrem::chunk::Chunk;
 use crate::nrem::select::{self, Material};
 use crate::nrem::{self, Compressed};
@@ -30,7 +31,7 @@ use crate::report::Cost;
 use crate::state::journal::{Journal, JudgedPair};
 use crate::state::ledger::Ledger;
 use crate::state::placeholder_key;
-use crate::store::Store;
+use crate::store::{Leaving, Store};
 use crate::thresholds;
 
 /// What a night has read when it begins to think.
@@ -201,6 +202,18 @@ fn held_back(
 /// The plan takes in what becomes of vanished rows, also where nothing else could be done tonight.
 fn take_in_buried(plan: &mut DreamPlan, buried: Buried) {
     plan.report.forgotten.vanished = buried.vanished;
+    plan.report.forgotten.told = buried.leaving.len();
+    plan.report.live.0 += buried.leaving.len();
+    let leaving = buried.leaving.into_iter().map(|row| Leaving {
+        id: row.id,
+        text: row.text,
+        reason: Departure::Forgotten,
+        successor: None,
+        run: plan.run.as_str().to_owned(),
+        at: plan.planned_at.timestamp_millis(),
+    });
+    let leaving: Vec<Leaving> = leaving.collect();
+    plan.leaving.extend(leaving);
     plan.tombstones = buried.tombstones;
     plan.erased = buried.erased;
     plan.recalls.extend(buried.carried_out);

@@ -9,6 +9,7 @@ use super::words_digest;
 use crate::error::Error;
 use crate::memory::{Category, Memory, Partition};
 use crate::openclaw::recall::{Forget, Uses};
+use crate::remembered::Remembered;
 use crate::state::recalls::{RecallBook, RecallEvent};
 use crate::state::tombstones::{How, Tombstone};
 
@@ -20,8 +21,10 @@ pub(crate) fn open(uses: &Uses, book: &RecallBook) -> Vec<Forget> {
     open
 }
 
-/// Adds tombstones for what agents were told to forget. A row that is there, whatever was told, stays: somebody put it
-/// back. A vanished one was forgotten when the agent was told so, not tonight.
+/// Adds tombstones for what agents were told to forget. A vanished row was forgotten when the agent was told so, not
+/// tonight. One that is still there leaves for the archive: a gateway that holds an old version of the table open reports a
+/// deletion that hit nothing. One that is younger than the call, or was edited, stays. What carries a forgotten memory on
+/// is told, since the call did not mean it.
 ///
 /// # Errors
 /// When the database cannot be read.
@@ -43,17 +46,30 @@ pub(crate) async fn bury_told(
     };
     let archived: Vec<String> =
         forgets.iter().map(|forget| forget.id.clone()).filter(|id| known.archived.contains_key(id)).collect();
-    let vectors = store.archived_vectors(&archived).await?;
+    let mut vectors = store.archived_vectors(&archived).await?;
+    let live: Vec<String> =
+        forgets.iter().map(|forget| forget.id.clone()).filter(|id| known.rows.contains_key(id)).collect();
+    vectors.extend(store.vectors(&live).await?);
     for forget in forgets {
         buried.carried_out.push(RecallEvent::Forgot { call: forget.call.clone() });
         if let Some(tombstone) = buried.tombstones.iter_mut().find(|tombstone| tombstone.id == forget.id) {
             (tombstone.how, tombstone.forgotten_at) = (How::MemoryForget, forget.at);
             continue;
         }
-        if known.rows.contains_key(&forget.id) || looking.tombstones.get(&forget.id).is_some() {
+        if looking.tombstones.get(&forget.id).is_some() {
+            continue;
+        }
+        if let Some(row) = known.rows.get(&forget.id) {
+            if row.partition.agent == forget.agent && is_as_it_was(known, row, forget) {
+                leave(looking, row, vectors.get(&forget.id).cloned(), forget, buried);
+            }
             continue;
         }
         if let Some(row) = known.archived.get(&forget.id) {
+            if row.memory.partition.agent != forget.agent {
+                continue;
+            }
+            buried.told.extend(carried_on(known, forget));
             let tombstone = of_archived(looking, row, vectors.get(&forget.id).cloned());
             buried.tombstones.push(Tombstone {
                 how: How::MemoryForget,
@@ -66,6 +82,38 @@ pub(crate) async fn bury_told(
         }
     }
     Ok(())
+}
+
+/// Whether the row says what it said when the agent was told to forget it.
+fn is_as_it_was(known: &Remembered, row: &Memory, forget: &Forget) -> bool {
+    let same = |trace: &crate::memory::Trace| trace.digest == crate::memory::text_digest(&row.text);
+    row.created_at <= forget.at.timestamp_millis() && known.traces.get(&row.id).is_none_or(same)
+}
+
+fn leave(looking: Looking<'_>, row: &Memory, vector: Option<Vec<f32>>, forget: &Forget, buried: &mut Buried) {
+    let known = looking.known;
+    let model = known.traces.get(&row.id).map_or("", |trace| trace.model.as_str());
+    let said_on = known.said_on(&row.id);
+    buried.tombstones.push(bury(row, said_on, vector, model, forget.at, How::MemoryForget));
+    buried.leaving.push(row.clone());
+    buried.told.push(format!(
+        "`{}` was still there although memory_forget had answered on {} that it was forgotten (the gateway held an older \
+         version of the table): it is in the archive now, and `dreamer restore {}` brings it back",
+        row.id,
+        forget.at.with_timezone(&known.timezone).date_naive(),
+        row.id
+    ));
+}
+
+/// A live memory that was merged from the forgotten one and still says it.
+fn carried_on(known: &Remembered, forget: &Forget) -> Option<String> {
+    let successor = known.live_successor(&forget.id)?;
+    Some(format!(
+        "`{}` was forgotten by memory_forget on {} after it had been merged: `{successor}` still carries it on, and \
+         `dreamer forget {successor}` takes that away, too",
+        forget.id,
+        forget.at.with_timezone(&known.timezone).date_naive(),
+    ))
 }
 
 /// For a row that no night saw: as an older version of the table holds it, else as the transcript tells it.

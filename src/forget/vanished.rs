@@ -23,6 +23,10 @@ pub struct Buried {
     pub erased: Vec<String>,
     /// How many rows had vanished.
     pub vanished: usize,
+    /// Rows that an agent was told to forget and that are still there: they leave for the archive.
+    pub leaving: Vec<Memory>,
+    /// What the operator is told of them, and of memories that carry on what was forgotten.
+    pub told: Vec<String>,
     /// `memory_forget` calls that were carried out: each is once.
     pub carried_out: Vec<RecallEvent>,
 }
@@ -144,9 +148,12 @@ pub(super) fn of_archived(looking: Looking<'_>, row: &Archived, vector: Option<V
     bury(&row.memory, known.said_on(id), vector, model, looking.now, How::Vanished)
 }
 
-/// What was remembered without what is erased tonight: nothing of it comes back or is merged.
-pub fn without_erased(mut known: Remembered, erased: &[String]) -> Remembered {
-    let gone: HashSet<&String> = erased.iter().collect();
+/// What was remembered without what is erased or leaves tonight: nothing of it comes back or is merged.
+pub fn without_forgotten(mut known: Remembered, buried: &Buried) -> Remembered {
+    let gone: HashSet<&String> = buried.erased.iter().collect();
+    for row in &buried.leaving {
+        known.rows.remove(&row.id);
+    }
     known.archived.retain(|id, _| !gone.contains(id));
     known.traces.retain(|id, _| !gone.contains(id));
     known

@@ -221,9 +221,24 @@ impl<'a> Rows<'a> {
         Self { by_text, known }
     }
 
+    /// The rows that say it, or those that carry on what said it: a gateway may hold the table of before the night open.
     fn saying(&self, agent: &str, text: &str) -> Vec<&'a Memory> {
-        self.by_text.get(&(agent, text.trim())).cloned().unwrap_or_default()
+        let text = text.trim();
+        if let Some(rows) = self.by_text.get(&(agent, text)) {
+            return rows.clone();
+        }
+        let archived = self.known.archived.values().map(|archived| &archived.memory);
+        let said = archived.filter(|memory| memory.partition.agent == agent && memory.text.trim() == text);
+        let mut rows: Vec<&Memory> = said.filter_map(|memory| live(self.known, &memory.id)).collect();
+        rows.sort_by(|a, b| a.id.cmp(&b.id));
+        rows.dedup_by(|a, b| a.id == b.id);
+        rows
     }
+}
+
+/// The row of that id, or the one that carries it on.
+fn live<'a>(known: &'a Remembered, id: &str) -> Option<&'a Memory> {
+    known.rows.get(id).or_else(|| known.rows.get(known.live_successor(id)?))
 }
 
 /// The recalls of the night: all in the book, all noted ones, and what tonight's transcripts and files add to them. A
@@ -244,8 +259,8 @@ pub(crate) async fn read(
     let rows = Rows::of(known);
     let mut events: BTreeSet<RecallEvent> = BTreeSet::new();
     for ((id, day), place) in &recalls.noted {
-        if known.rows.contains_key(id) {
-            events.insert(recalled(id, *day, Way::Noted, place));
+        if let Some(row) = live(known, id) {
+            events.insert(recalled(&row.id, *day, Way::Noted, place));
         }
     }
     for ((text, day), place) in &recalls.noted_texts {
@@ -255,11 +270,8 @@ pub(crate) async fn read(
     }
     events.retain(|event| !matches!(event, RecallEvent::Recalled { day, .. } if *day > night.today));
     for used in uses.uses.iter().filter(|used| used.day <= night.today) {
-        let by_id = used
-            .id
-            .as_ref()
-            .and_then(|id| known.rows.get(id))
-            .filter(|row| row.partition.agent == used.agent);
+        let by_id =
+            used.id.as_ref().and_then(|id| live(known, id)).filter(|row| row.partition.agent == used.agent);
         let by_text = if used.id.is_none() { rows.saying(&used.agent, &used.text) } else { vec![] };
         for row in by_id.into_iter().chain(by_text) {
             events.insert(recalled(&row.id, used.day, Way::Asked, &used.place));

@@ -419,7 +419,8 @@ impl Applying<'_> {
         }
         // Somebody may have put a row back since it was found missing.
         let live = self.live().await?;
-        let gone = |id: &String| !live.contains_key(id);
+        let leaves: HashSet<&String> = plan.leaving.iter().map(|leaving| &leaving.id).collect();
+        let gone = |id: &String| !live.contains_key(id) || leaves.contains(id);
         let tombstones: Vec<_> = plan.tombstones.iter().filter(|t| gone(&t.id)).cloned().collect();
         Tombstones::append(&state, &tombstones)?;
         Tombstones::lift(&state, &plan.lifted, plan.planned_at)?;

@@ -218,7 +218,8 @@ impl<'a> Building<'a> {
         let waits = [new, old].iter().any(|index| self.found.rem.resolutions.waiting.contains(index));
         let mut after = Vec::new();
         for text in texts {
-            let importance = one.importance.max(other.importance);
+            let recalled = rows.iter().filter_map(|row| self.traces.importance_of(&row.id));
+            let importance = recalled.fold(one.importance.max(other.importance), f64::max);
             let memory = Memory {
                 id: id_of_successor(&self.night.run, &newer.partition.agent, text),
                 ..self.new_memory(text, newer.partition.clone(), newer.category, importance)

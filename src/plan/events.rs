@@ -158,6 +158,7 @@ impl<'a> Telling<'a> {
                 let kind = match leaving.reason {
                     Departure::Duplicate => Kind::Duplicate,
                     Departure::Superseded => Kind::Merged,
+                    Departure::Forgotten => Kind::Forgotten,
                     _ => Kind::Faded,
                 };
                 let kind = self.kind_of_the_rest(kind);

@@ -208,6 +208,13 @@ impl<'a> Traces<'a> {
         recalled.len()
     }
 
+    /// The importance of a live memory today, with what tonight's recalls gave it.
+    pub(super) fn importance_of(&self, id: &str) -> Option<f64> {
+        let trace = self.now.get(id)?;
+        let (days, rate) = (self.days_of(&trace.agent), self.rate(&trace.agent));
+        Some(fading::importance_on(trace, &days, rate, self.night.today))
+    }
+
     /// Takes in that a draft says what the memory says.
     pub(super) fn said_again(&mut self, id: &str, draft: &MemoryDraft, text: &str) {
         let Some(mut trace) = self.now.remove(id) else { return };

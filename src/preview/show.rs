@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::Preview;
 use crate::config::Config;
+use crate::language::counted;
 
 // Writing to a String cannot fail; the macro keeps that in one place.
 macro_rules! line {
@@ -36,7 +37,7 @@ fn taken_in(text: &mut String, preview: &Preview) {
         0 => String::new(),
         days => format!("; {days} more days wait for later nights"),
     };
-    line!(text, "episodes", "{} of {} days{later}", material.episodes, material.days);
+    line!(text, "episodes", "{} of {}{later}", material.episodes, counted(material.days, "day"));
     line!(
         text,
         "chunks",

@@ -32,8 +32,9 @@ where
     opening(&mut log, report);
     super::agents::agents(&mut log, report);
     carried_out(&mut log, report);
-    created(&mut log, &report.created);
-    strengthened(&mut log, &report.strengthened);
+    let several = report.agents.len() > 1;
+    created(&mut log, &report.created, several);
+    strengthened(&mut log, &report.strengthened, several);
     joined(&mut log, &report.joined);
     kept(&mut log, &report.kept);
     faded(&mut log, report);
@@ -77,6 +78,7 @@ fn opening(log: &mut String, report: &DreamReport) {
         ("decayed", rem.decayed, String::new()),
         ("faded", rem.faded, String::new()),
         ("forgotten on purpose", report.forgotten.vanished, ": gone from the table".to_owned()),
+        ("forgotten on purpose", report.forgotten.told, ": by memory_forget, and still there".to_owned()),
         ("not learned again", report.forgotten.skipped, ": forgotten on purpose".to_owned()),
         ("questions to you", report.questions.len(), String::new()),
     ];
@@ -101,7 +103,7 @@ fn carried_out(log: &mut String, report: &DreamReport) {
     }
 }
 
-fn created(log: &mut String, created: &[Created]) {
+fn created(log: &mut String, created: &[Created], several: bool) {
     if created.is_empty() {
         return;
     }
@@ -113,8 +115,9 @@ fn created(log: &mut String, created: &[Created]) {
             if new.worded_by == "verbatim" { ", verbatim: the model's wording failed the check" } else { "" };
         line!(
             log,
-            "  <br>`{}` {} · importance {:.2}{worded} · from {}",
+            "  <br>`{}`{} {} · importance {:.2}{worded} · from {}",
             short(memory),
+            of_agent(memory, several),
             memory.category,
             memory.importance,
             sources(&memory.sources)
@@ -122,7 +125,7 @@ fn created(log: &mut String, created: &[Created]) {
     }
 }
 
-fn strengthened(log: &mut String, strengthened: &[Strengthened]) {
+fn strengthened(log: &mut String, strengthened: &[Strengthened], several: bool) {
     if strengthened.is_empty() {
         return;
     }
@@ -132,13 +135,19 @@ fn strengthened(log: &mut String, strengthened: &[Strengthened]) {
         line!(log, "- {}{back}", one_line(&again.memory.text));
         line!(
             log,
-            "  <br>`{}` by “{}” · similarity {:.2} · from {}",
+            "  <br>`{}`{} by “{}” · similarity {:.2} · from {}",
             short(&again.memory),
+            of_agent(&again.memory, several),
             one_line(&again.said),
             again.similarity,
             sources(&again.sources)
         );
     }
+}
+
+/// Whose memory it is, where the home has several agents.
+fn of_agent(memory: &Shown, several: bool) -> String {
+    if several { format!(" of {},", one_line(&memory.agent)) } else { String::new() }
 }
 
 fn joined(log: &mut String, joined: &[Joined]) {

@@ -259,8 +259,13 @@ async fn models_of_another_kind_and_servers_that_fail_are_found() {
         "{told}"
     );
     assert!(told.contains("fail  language model: chat answers, and not in the form"), "{told}");
-    // Its port goes on answering, and knows nothing any more.
-    drop(server);
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let path = place.path(".dreamer/.env");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    assert!(settings.contains(&server.base_url()), "{settings}");
+    let gone = format!("http://127.0.0.1:{port}/v1");
+    std::fs::write(&path, settings.replace(&server.base_url(), &gone)).unwrap();
     let (told, code) = place.doctor(&[]);
     assert!(code == Some(1) && told.contains("fail  embedding: could not "), "{told}");
 }

@@ -528,10 +528,18 @@ async fn what_the_agent_was_told_to_forget_is_not_learned_from_what_was_said_bef
     let (safe, boat) = ("The safe is behind the oak painting.", "The rowing boat leaks at the stern.");
     place
         .home
-        .add(&[memory("row-safe", safe, 0.7), memory("row-kept", "The user plays the violin.", 0.7)])
+        .add(&[
+            memory("row-safe", safe, 0.7),
+            memory("row-stale", "The user keeps snails.", 0.7),
+            Memory {
+                created_at: time("2026-03-10T12:00:00Z").timestamp_millis(),
+                ..memory("row-kept", "The user plays the violin.", 0.7)
+            },
+        ])
         .await;
     place.night("2026-03-09T03:00:00Z").await;
-    // One was known to a night, one was captured and forgotten on the same day, one failed, one is still there.
+    // One was known to a night, one was captured and forgotten on the same day, one failed, one was written later, and one
+    // is still there, since the gateway's old version of the table did not hold it.
     place.home.store().await.delete(&[("row-safe".into(), safe.into())]).await.unwrap();
     let deleted = |id: &str| json!({"action": "deleted", "id": id});
     let told = talk("s-1", &[("2026-03-10T09:00:00Z", "user", safe), ("2026-03-10T09:00:05Z", "user", boat)])
@@ -562,23 +570,73 @@ async fn what_the_agent_was_told_to_forget_is_not_learned_from_what_was_said_bef
             "2026-03-10T10:00:03Z",
             &deleted("row-kept"),
             "Memory row-kept forgotten.",
+        )
+        + &answer(
+            "memory_forget",
+            "c5",
+            "2026-03-10T10:00:04Z",
+            &deleted("row-stale"),
+            "Memory row-stale forgotten.",
         );
     place.jsonl("main", "s-1.jsonl", &told);
-    place.night("2026-03-11T03:00:00Z").await;
+    let report = place.night("2026-03-11T03:00:00Z").await;
     assert_eq!(place.home.texts().await, ["The user plays the violin."]);
+    assert_eq!(place.home.archived().await, ["row-stale"], "there is a way back");
+    assert!(report.warnings.iter().any(|w| w.contains("dreamer restore row-stale")), "{:?}", report.warnings);
+    assert!(!report.warnings.iter().any(|w| w.contains("snails")), "{:?}", report.warnings);
+    assert_eq!(report.live, (2, 1));
     let tombstones = Tombstones::read(&place.home.config.state_dir()).unwrap();
-    for id in ["row-safe", "row-boat"] {
+    for id in ["row-safe", "row-boat", "row-stale"] {
         let tombstone = tombstones.get(id).unwrap();
         assert_eq!(tombstone.how, How::MemoryForget, "{id}");
         assert_eq!(tombstone.forgotten_at.date_naive(), date("2026-03-10"));
     }
-    assert_eq!(tombstones.all().count(), 2);
+    assert_eq!(tombstones.all().count(), 3);
     // Said again later it is remembered again, and the call of old takes nothing back.
     place.jsonl("main", "s-2.jsonl", &talk("s-2", &[("2026-03-11T09:00:00Z", "user", boat)]));
     for night in ["2026-03-12T03:00:00Z", "2026-03-13T03:00:00Z"] {
         place.night(night).await;
         assert!(place.home.texts().await.iter().any(|text| text.contains("rowing boat")), "{night}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_merged_last_night_is_recalled_and_forgotten_under_its_old_id() {
+    let place = Place::new("files").await;
+    let text = "The user lives in Bruges; before: the user lives in Ghent.";
+    let ghent = "The user lives in Ghent.";
+    place.home.add(&[memory("row-ghent", ghent, 0.7), memory("row-bruges", text, 0.7)]).await;
+    let store = place.home.store().await;
+    let leaving = dreamer::store::Leaving {
+        id: "row-ghent".into(),
+        text: ghent.into(),
+        reason: dreamer::memory::Departure::Superseded,
+        successor: Some("row-bruges".into()),
+        run: "20260309-030000-000001".into(),
+        at: 0,
+    };
+    store.archive(&[leaving]).await.unwrap();
+    store.delete(&[("row-ghent".into(), ghent.into())]).await.unwrap();
+    place.night("2026-03-10T03:00:00Z").await;
+    // The gateway holds the table of before the night open.
+    let found = json!({"count": 1, "memories": [{"id": "row-ghent", "text": ghent}]});
+    let asked = talk("s-1", &[("2026-03-10T09:00:00Z", "user", "Where do I live?")])
+        + &answer("memory_recall", "c1", "2026-03-10T09:00:01Z", &found, "Found 1 memories:");
+    place.jsonl("main", "s-1.jsonl", &asked);
+    place.night("2026-03-11T03:00:00Z").await;
+    assert_eq!(place.home.trace("row-bruges").await.recalled, BTreeSet::from([date("2026-03-10")]));
+    let forgotten = json!({"action": "deleted", "id": "row-ghent"});
+    place.jsonl(
+        "main",
+        "s-2.jsonl",
+        &(talk("s-2", &[("2026-03-11T09:00:00Z", "user", "Forget Ghent.")])
+            + &answer("memory_forget", "c2", "2026-03-11T09:00:01Z", &forgotten, "Memory forgotten.")),
+    );
+    let report = place.night("2026-03-12T03:00:00Z").await;
+    let told = report.warnings.iter().find(|w| w.contains("dreamer forget row-bruges"));
+    assert!(told.is_some_and(|told| !told.contains("lives")), "{:?}", report.warnings);
+    assert_eq!(place.home.texts().await, [text], "it was not what the call meant");
+    assert!(place.home.archived().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -119,6 +119,25 @@ pub(crate) fn align(files: &mut [Episode], spoken: &Spoken, journal: &Journal, t
     }
 }
 
+/// Tells messages of hook's files what their twins say was recalled before them: to say that again is no sign that the user
+/// remembers.
+pub(crate) fn lend_recalls(files: &mut [Episode], spoken: &Spoken, timezone: Tz) {
+    for file in files {
+        let recalled: Vec<Vec<String>> = twins(file, spoken, timezone)
+            .into_iter()
+            .map(|twin| twin.map(|twin| twin.injected.clone()).unwrap_or_default())
+            .collect();
+        let Content::Session(messages) = &mut file.content else { continue };
+        for (message, recalled) in messages.iter_mut().zip(recalled) {
+            for text in recalled {
+                if !message.injected.contains(&text) {
+                    message.injected.push(text);
+                }
+            }
+        }
+    }
+}
+
 /// The day under which the transcript of this very session taught what a file says, if the journal knows one.
 fn learned_from_transcript(
     file: &Episode,
