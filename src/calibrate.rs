@@ -282,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_built_in_pairs_give_what_a_first_night_derives_and_say_how_sure_that_is() {
-        let embedder = local::open(lexical::MODEL).unwrap();
+        let embedder = local::open(lexical::MODEL, "".as_ref()).unwrap();
         let privacy = Privacy::new(MaskPii::Never, false);
         let derived = from_pairs(&check_pairs::built_in(), embedder.as_ref(), &privacy).await.unwrap();
         let night = crate::providers::calibration::calibrate(embedder.as_ref(), &privacy).await.unwrap();
@@ -295,7 +295,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_few_pairs_and_vectors_without_meaning_are_told() {
-        let embedder = local::open(lexical::MODEL).unwrap();
+        let embedder = local::open(lexical::MODEL, "".as_ref()).unwrap();
         let privacy = Privacy::new(MaskPii::Never, false);
         let few: Vec<LabelledPair> = check_pairs::built_in().into_iter().take(15).collect();
         let told = from_pairs(&few, embedder.as_ref(), &privacy).await.unwrap_err().to_string();

@@ -306,7 +306,7 @@ mod tests {
     #[tokio::test]
     async fn the_lexical_model_drops_no_conflict_of_the_shipped_pairs() {
         let pairs = built_in();
-        let embedder = local::open(lexical::MODEL).unwrap();
+        let embedder = local::open(lexical::MODEL, "".as_ref()).unwrap();
         let privacy = Privacy::new(MaskPii::Never, false);
         let checked = check(&pairs, embedder.as_ref(), &privacy, lexical::THRESHOLDS, day()).await.unwrap();
         let all = checked.all;

@@ -10,6 +10,7 @@ use crate::forget::ForgetError;
 use crate::pin::PinError;
 use crate::plan::PlanError;
 use crate::providers::ProviderError;
+use crate::providers::local::{self, pull::PullError};
 use crate::queues::review::ReviewError;
 use crate::reembed::ReembedError;
 use crate::restore::RestoreError;
@@ -91,6 +92,9 @@ pub enum Error {
         /// Those there are.
         there: String,
     },
+    /// Weights could not be fetched, or removed.
+    #[error(transparent)]
+    Pull(#[from] PullError),
     /// A session could not be ended, or its episode is not there.
     #[error(transparent)]
     Flush(#[from] FlushError),
@@ -101,7 +105,7 @@ pub enum Error {
     #[error(
         "dream: the table's vectors ({dim} numbers) are not of the configured embedding model {model}: \
          re-embedding {probed} rows gave a median cosine of {cosine:.3}, more than 0.99 is needed{last}; \
-         set the provider and model that wrote the table"
+         set the provider and model that wrote the table{}", way_to_move(model, *dim)
     )]
     OtherModel {
         /// Dimension of the table.
@@ -154,7 +158,7 @@ pub enum Error {
     /// The configured model has another dimension than the table.
     #[error(
         "dream: the table {path} holds vectors of {table} numbers, the embedding model {model} makes {model_dim}{last}; \
-         set the provider and model that wrote the table{}", way_out_if_empty(*empty, path)
+         set the provider and model that wrote the table{}{}", way_to_move(model, *table), way_out_if_empty(*empty, path)
     )]
     OtherDimension {
         /// The database folder.
@@ -170,6 +174,15 @@ pub enum Error {
         /// Whether the table holds no row.
         empty: bool,
     },
+}
+
+/// How a table comes to the configured model; and where it may be of the other built-in one, how to stay with that.
+pub(crate) fn way_to_move(model: &str, table: usize) -> String {
+    let stay = match model == local::use3::MODEL && table == local::lexical::WIDTH {
+        true => " (DREAMER_BUILTIN_MODEL=lexical, if it was that one)",
+        false => "",
+    };
+    format!("{stay}, or move the table to the configured one: dreamer reembed")
 }
 
 /// What else can be done about a table of another dimension: one without rows was made for another model by mistake.
@@ -203,6 +216,7 @@ impl Error {
             | Self::Reembed(ReembedError::GatewayRuns { .. } | ReembedError::Moving { .. }) => 75,
             Self::Reembed(ReembedError::NeedsNoFolder { .. }) => 2,
             Self::Flush(error) => error.exit_code(),
+            Self::Pull(error) => error.exit_code(),
             Self::State(StateError::Locked { .. }) | Self::Store(StoreError::Contended { .. }) => 75,
             Self::UnknownAgent { .. } | Self::Review(ReviewError::NoSuchAnswer { .. }) => 2,
             _ => 1,

@@ -19,7 +19,7 @@ use chrono::NaiveTime;
 use chrono_tz::Tz;
 use secrecy::SecretString;
 
-use crate::providers::{Thresholds, thresholds_of};
+use crate::providers::{Thresholds, local, thresholds_of};
 use crate::rem::blacklist::Blacklist;
 use crate::state::StateError;
 use crate::state::calibrations::{Calibrated, Calibrations};
@@ -29,6 +29,7 @@ pub use agents::{Agent, Folder};
 pub use alerts::{AlertSettings, AlertTarget};
 pub(crate) use layers::read_env_file;
 pub use layers::{EnvFile, Layers, Origin};
+pub use resolve::models_dir;
 pub use resolve::warnings;
 pub(crate) use resolve::{expand, folder};
 pub use show::{Setting, of_flush, show, show_json, with_calibration};
@@ -146,8 +147,10 @@ pub struct Config {
     pub embedding_provider: EmbeddingProvider,
     /// `DREAMER_LLM_PROVIDER`.
     pub llm_provider: LlmProvider,
-    /// `DREAMER_BUILTIN_MODEL`: `lexical`, or empty when nobody chose one.
+    /// `DREAMER_BUILTIN_MODEL`: `use-multilingual-3` or `lexical`.
     pub builtin_model: String,
+    /// Where weights lie: `dreamer/models` in the user's data directory.
+    pub models_dir: PathBuf,
     /// The OpenAI-compatible server.
     pub openai: OpenAi,
     /// The Ollama server.
@@ -250,7 +253,7 @@ impl Config {
             || self.folders().iter().any(|folder| !self.owns(&folder.path))
     }
 
-    /// The name of the embedding model; empty when the builtin one is not chosen yet.
+    /// The name of the embedding model.
     pub fn embedding_model(&self) -> &str {
         match self.embedding_provider {
             EmbeddingProvider::OpenAi => &self.openai.embedding_model,
@@ -265,6 +268,7 @@ impl Config {
             "text-embedding-3-small" | "text-embedding-ada-002" => Some(1536),
             "text-embedding-3-large" => Some(3072),
             "lexical" => Some(1024),
+            "use-multilingual-3" => Some(512),
             _ => None,
         })
     }
@@ -331,23 +335,21 @@ impl Config {
     /// Whether the embedder can be used at all, before anything is asked of it.
     ///
     /// # Errors
-    /// When its key or its model is missing.
+    /// When its key, its model or its weights are missing.
     pub fn check_embedder(&self) -> Result<(), ConfigError> {
         match self.embedding_provider {
             EmbeddingProvider::OpenAi => self.check_embedding_key(),
-            EmbeddingProvider::Builtin if self.builtin_model.is_empty() => Err(ConfigError::Missing {
-                variable: "DREAMER_BUILTIN_MODEL",
-                remedy: "say DREAMER_BUILTIN_MODEL=lexical, the builtin embedding model of this version"
-                    .into(),
-            }),
-            EmbeddingProvider::Ollama | EmbeddingProvider::Builtin => Ok(()),
+            EmbeddingProvider::Builtin => {
+                local::check(&self.builtin_model, &self.models_dir).map_err(ConfigError::of_builtin)
+            }
+            EmbeddingProvider::Ollama => Ok(()),
         }
     }
 
     /// Whether a night can start: both models can be used. Similarities that are not known are calibrated by the night.
     ///
     /// # Errors
-    /// When a key or a model is missing.
+    /// When a key, a model or its weights are missing.
     pub fn check_night(&self) -> Result<(), ConfigError> {
         self.check_embedder()?;
         match self.llm_provider {
@@ -503,4 +505,11 @@ pub enum ConfigError {
         /// What to do.
         remedy: String,
     },
+}
+
+impl ConfigError {
+    /// A built-in model that cannot be used.
+    pub(crate) fn of_builtin(error: local::OpenError) -> Self {
+        Self::Missing { variable: "the embedding model (DREAMER_BUILTIN_MODEL)", remedy: error.to_string() }
+    }
 }

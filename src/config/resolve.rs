@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
     fn config(&mut self) -> Config {
         let home = self.home();
         let embedding_provider = self.take("DREAMER_EMBEDDING_PROVIDER", embedding_provider);
-        let builtin_model = self.take_optional("DREAMER_BUILTIN_MODEL", builtin_model).unwrap_or_default();
+        let builtin_model = self.take("DREAMER_BUILTIN_MODEL", builtin_model);
         let (openai, ollama) = (self.openai(), self.ollama());
         let model = match embedding_provider {
             EmbeddingProvider::OpenAi => openai.embedding_model.clone(),
@@ -95,6 +95,7 @@ impl<'a> Reader<'a> {
             embedding_provider,
             llm_provider: self.take("DREAMER_LLM_PROVIDER", llm_provider),
             builtin_model,
+            models_dir: models_dir(self.layers),
             openai,
             ollama,
             embedding_dim: self.take_optional("DREAMER_EMBEDDING_DIM", |v| whole(v, 1..=65_536)),
@@ -379,6 +380,12 @@ pub(crate) fn expand(value: &str, layers: &Layers) -> PathBuf {
     clean
 }
 
+/// Where weights lie, by the rules for a user's data: below `XDG_DATA_HOME`, or `~/.local/share` where that is not set.
+pub fn models_dir(layers: &Layers) -> PathBuf {
+    let set = layers.environment.get("XDG_DATA_HOME").filter(|path| Path::new(path).is_absolute());
+    expand(set.map_or("~/.local/share", String::as_str), layers).join("dreamer/models")
+}
+
 pub(crate) fn folder(value: &str, layers: &Layers) -> Result<PathBuf, String> {
     match value.split_once("://") {
         None => Ok(expand(value, layers)),
@@ -446,7 +453,7 @@ mod tests {
             ),
             ("DREAMER_LLM_PROVIDER", "anthropic", "it has: openai, ollama, extractive"),
             ("OLLAMA_BASE_URL", "localhost:11434", "http://localhost:11434"),
-            ("DREAMER_BUILTIN_MODEL", "use-multilingual-3", "lexical"),
+            ("DREAMER_BUILTIN_MODEL", "minilm", "must be one of: use-multilingual-3, lexical"),
             ("DREAMER_LANCEDB_URI", "s3://bucket/x", "s3://"),
             ("DREAMER_LANCEDB_URI", "file://relative", "absolute"),
             ("OPENAI_BASE_URL", "localhost:8080", "https://"),

@@ -9,6 +9,8 @@ use chrono::NaiveTime;
 use chrono_tz::Tz;
 use secrecy::SecretString;
 
+use crate::providers::local;
+
 use super::{EmbeddingProvider, EpisodeSource, Fade, LlmProvider, MaskPii};
 
 pub(super) fn text(value: &str) -> Result<String, String> {
@@ -100,7 +102,8 @@ pub(super) fn llm_provider(value: &str) -> Result<LlmProvider, String> {
 }
 
 pub(super) fn builtin_model(value: &str) -> Result<String, String> {
-    one_of(value, &[("lexical", "lexical")], &[]).map(str::to_string)
+    let all: Vec<(&str, &str)> = local::NAMES.iter().map(|name| (*name, *name)).collect();
+    one_of(value, &all, &[]).map(str::to_string)
 }
 
 pub(super) fn fade(value: &str) -> Result<Fade, String> {

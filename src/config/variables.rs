@@ -32,7 +32,7 @@ pub const VARIABLES: &[Variable] = &[
     open("DREAMER_LANCEDB_URI"),
     plain("DREAMER_EMBEDDING_PROVIDER", "openai"),
     plain("DREAMER_LLM_PROVIDER", "openai"),
-    open("DREAMER_BUILTIN_MODEL"),
+    plain("DREAMER_BUILTIN_MODEL", "use-multilingual-3"),
     secret("OPENAI_API_KEY"),
     plain("OPENAI_BASE_URL", "https://api.openai.com/v1"),
     plain("OPENAI_EMBEDDING_MODEL", "text-embedding-3-small"),

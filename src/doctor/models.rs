@@ -10,7 +10,7 @@ use super::table::Table;
 use super::{Asking, Line};
 use crate::config::{Config, EmbeddingProvider, LlmProvider};
 use crate::dream::probe::{PROBED, SAME_MODEL, agreement, sample_of};
-use crate::error::chain;
+use crate::error::{chain, way_to_move};
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits, Patience};
 use crate::providers::{Prompt, Reasoner, configured, reply};
@@ -182,7 +182,7 @@ fn of_embedding(found: &Found) -> Line {
         Embeds::Answers { length, table: Some(table), .. } if table != length => Line::fail(
             CHECK,
             format!("{model} makes vectors of {length} numbers, the table holds {table}"),
-            "set the provider and model that wrote the table",
+            format!("set the provider and model that wrote the table{}", way_to_move(model, *table)),
         ),
         Embeds::Answers { agrees: Some((rows, cosine)), .. } if *cosine <= SAME_MODEL => Line::fail(
             CHECK,

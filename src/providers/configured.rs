@@ -19,7 +19,9 @@ use crate::error::Error;
 pub fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder>, Error> {
     let (openai, ollama, dim) = (&config.openai, &config.ollama, config.embedding_dim);
     Ok(match config.embedding_provider {
-        EmbeddingProvider::Builtin => local::open(&config.builtin_model).map_err(unknown_model)?,
+        EmbeddingProvider::Builtin => {
+            local::open(&config.builtin_model, &config.models_dir).map_err(ConfigError::of_builtin)?
+        }
         EmbeddingProvider::Ollama => {
             Box::new(OllamaEmbedder::new(&ollama.base_url, &ollama.embedding_model, dim, budget)?)
         }
@@ -58,8 +60,4 @@ pub(crate) fn embedding_requests(config: &Config, texts: &[&str]) -> usize {
         EmbeddingProvider::Ollama => requests::<OllamaEmbeddings>(texts),
         EmbeddingProvider::OpenAi => requests::<OpenAiEmbeddings>(texts),
     }
-}
-
-fn unknown_model(error: local::UnknownModel) -> ConfigError {
-    ConfigError::Missing { variable: "DREAMER_BUILTIN_MODEL", remedy: error.to_string() }
 }

@@ -46,7 +46,7 @@ pub fn thresholds_of(model: &str) -> Option<Thresholds> {
     let (cluster, duplicate, related) = match name {
         "text-embedding-3-small" => (0.75, 0.90, 0.70),
         "all-minilm-l6-v2" => (0.65, 0.80, 0.55),
-        "use-multilingual-3" => (0.58, 0.62, 0.53),
+        local::use3::MODEL => return Some(local::use3::THRESHOLDS),
         local::lexical::MODEL => return Some(local::lexical::THRESHOLDS),
         _ => return None,
     };

@@ -14,9 +14,9 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 
 use self::example::{make_examples, refuse_real_home};
-use self::settings::{Choice, Written, choices, make_env_file, with_choices};
+use self::settings::{Choice, Written, choices, lexical_for_want_of_weights, make_env_file, with_choices};
 use crate::config::{Config, ConfigError, Layers, Origin, warnings};
-use crate::error::{Error, chain, way_out_if_empty};
+use crate::error::{Error, chain, way_out_if_empty, way_to_move};
 use crate::openclaw::config::OpenClawError;
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits};
@@ -141,7 +141,12 @@ enum Absent {
 /// When the settings cannot be used (before anything is made), or a folder, the table or a file cannot be made.
 pub async fn setup(layers: &Layers, example: Example, now: DateTime<Utc>) -> Result<Report, Error> {
     let at = (example == Example::Wanted).then_some(now);
-    Ok(make(layers, &choices(layers, example), &[], Absent::IsMade, at).await?.0)
+    let choices = choices(layers, example);
+    let (mut report, written) = make(layers, &choices, &[], Absent::IsMade, at).await?;
+    if written == Written::New {
+        report.warnings.extend(lexical_for_want_of_weights(layers, &choices));
+    }
+    Ok(report)
 }
 
 /// Makes the home with these choices, and example episodes of this time.
@@ -291,9 +296,10 @@ async fn compare(config: &Config, table: &Store, report: &mut Report) -> Result<
     match length(config).await {
         Ok(other) if other != table.dim() => report.warnings.push(format!(
             "the table holds vectors of {} numbers, {} makes {other}: a night will stop; set the provider and model \
-             that wrote the table{}",
+             that wrote the table{}{}",
             table.dim(),
             config.embedding_model(),
+            way_to_move(config.embedding_model(), table.dim()),
             way_out_if_empty(table.is_empty().await?, &config.lancedb_uri)
         )),
         Ok(_) => {}

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::{Example, Report, create_new};
 use crate::config::{
-    EnvFile, FLUSH_VARIABLES, Layers, Origin, VARIABLES, Variable, expand, read_env_file, variable,
+    EnvFile, FLUSH_VARIABLES, Layers, Origin, VARIABLES, Variable, expand, models_dir, read_env_file,
+    variable,
 };
 use crate::error::Error;
+use crate::providers::local;
 
 /// The settings file that is written into a home: the shipped template.
 pub(super) const TEMPLATE: &str = include_str!("../../.env.example");
@@ -108,12 +110,27 @@ pub(super) fn choices(layers: &Layers, example: Example) -> Vec<Choice> {
         }
     };
     if is_builtin && layers.get("DREAMER_BUILTIN_MODEL").is_none() {
-        choices.push(Choice::new("DREAMER_BUILTIN_MODEL", "lexical"));
+        let is_there = local::check(local::DEFAULT, &models_dir(layers)).is_ok();
+        let model = if is_there { local::DEFAULT } else { local::lexical::MODEL };
+        choices.push(Choice::new("DREAMER_BUILTIN_MODEL", model));
     }
     if !LANGUAGE_MODEL.iter().any(is_chosen) {
         choices.push(Choice::new("DREAMER_LLM_PROVIDER", "extractive"));
     }
     choices
+}
+
+/// Said of an example whose model sees words alone, because the one that sees meaning is not on this machine.
+pub(super) fn lexical_for_want_of_weights(layers: &Layers, choices: &[Choice]) -> Option<String> {
+    let is_set = layers.get("DREAMER_BUILTIN_MODEL").is_some();
+    let chosen = choices.iter().find(|choice| choice.name == "DREAMER_BUILTIN_MODEL").filter(|_| !is_set)?;
+    (chosen.value == local::lexical::MODEL).then(|| {
+        format!(
+            "the weights of the embedding model {} are not on this machine, so the example uses lexical, which compares \
+             words and not what they mean; for the better one run `dreamer model pull` before `dreamer setup --example`",
+            local::DEFAULT
+        )
+    })
 }
 
 /// What the environment says, without secrets and the home itself; paths independent of the working directory.

@@ -139,7 +139,8 @@ fn with_memories() -> Place {
         ];
         let outbound =
             texts.map(|t| dreamer::privacy::Privacy::new(dreamer::config::MaskPii::Never, false).to_embed(t));
-        let vectors = dreamer::providers::local::open("lexical").unwrap().embed(&outbound).await.unwrap();
+        let vectors =
+            dreamer::providers::local::open("lexical", "".as_ref()).unwrap().embed(&outbound).await.unwrap();
         let memories = [memory(TEA, texts[0], 0.9), memory(CATS, texts[1], 0.3), memory(OLD, texts[2], 0.1)];
         let rows: Vec<NewRow> = memories
             .iter()

@@ -71,7 +71,7 @@ pub fn strange_sentences(count: usize) -> Vec<String> {
 pub async fn vectors(texts: &[&str]) -> Vec<Vec<f32>> {
     let privacy = Privacy::new(MaskPii::Never, false);
     let outbound: Vec<_> = texts.iter().map(|text| privacy.to_embed(text)).collect();
-    local::open("lexical").unwrap().embed(&outbound).await.unwrap()
+    local::open("lexical", "".as_ref()).unwrap().embed(&outbound).await.unwrap()
 }
 
 /// Digests of every file under a folder, by relative path.
@@ -204,7 +204,7 @@ impl Home {
         now: DateTime<Utc>,
     ) -> Result<DreamReport, Error> {
         let limits = Limits::new(self.config.max_calls, self.config.max_minutes, 4, Instant::now());
-        let embedder = local::open("lexical").unwrap();
+        let embedder = local::open("lexical", "".as_ref()).unwrap();
         let models = Models { embedder, reasoner, budget: Budget::new(limits) };
         dream_with(&self.config, options, &models, now, Instant::now()).await
     }

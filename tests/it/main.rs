@@ -18,6 +18,7 @@ mod forget;
 mod home;
 mod housekeeping;
 mod kill;
+mod models;
 mod night;
 mod ollama;
 mod pins;

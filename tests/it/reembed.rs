@@ -37,7 +37,7 @@ struct Another {
 }
 
 fn another(length: usize) -> Another {
-    let inner = local::open("lexical").unwrap();
+    let inner = local::open("lexical", "".as_ref()).unwrap();
     Another { inner, length, asked: Arc::default(), until: usize::MAX, turned: 0 }
 }
 
@@ -70,7 +70,7 @@ fn mover(embedder: impl Embedder + 'static) -> Mover {
 }
 
 fn back() -> Mover {
-    Mover { embedder: local::open("lexical").unwrap(), ..mover(another(1024)) }
+    Mover { embedder: local::open("lexical", "".as_ref()).unwrap(), ..mover(another(1024)) }
 }
 
 async fn move_to(home: &Home, mover: &Mover, wish: &Wish) -> Result<Moved, Error> {

@@ -108,7 +108,8 @@ impl Place {
     async fn night_as(&self, options: Options, now: &str) -> DreamReport {
         let config = &self.home.config;
         let limits = Limits::new(config.max_calls, config.max_minutes, 4, Instant::now());
-        let embedder = Box::new(Listening(local::open("lexical").unwrap(), self.embedded.clone()));
+        let embedder =
+            Box::new(Listening(local::open("lexical", "".as_ref()).unwrap(), self.embedded.clone()));
         let models = Models { embedder, reasoner: Reasoner::Extractive, budget: Budget::new(limits) };
         dream_with(config, options, &models, time(now), Instant::now()).await.unwrap()
     }

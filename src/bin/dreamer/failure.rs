@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     NobodyReads,
     /// The answer could not be written.
     Output(io::Error),
+    /// What was to be read on stdin could not be.
+    Input(io::Error),
     /// No memory, or more than one, has the id that was given.
     Memory(String),
 }
@@ -30,12 +32,17 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe { Self::NobodyReads } else { Self::Output(error) }
     }
 
+    /// Input that went wrong.
+    pub(crate) fn of_input(error: io::Error) -> Self {
+        Self::Input(error)
+    }
+
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Dreamer(error) => error.exit_code(),
             Self::NobodyReads => 0,
-            Self::Output(_) | Self::Memory(_) => 1,
+            Self::Output(_) | Self::Input(_) | Self::Memory(_) => 1,
         }
     }
 
@@ -53,6 +60,7 @@ impl Failure {
             }
             Self::NobodyReads => None,
             Self::Output(error) => Some(format!("could not write the answer: {error}")),
+            Self::Input(error) => Some(format!("could not read the lines of stdin: {error}")),
             Self::Memory(told) => Some(told.clone()),
         }
     }

@@ -5,11 +5,13 @@ mod args;
 mod calibrate;
 mod check_pairs;
 mod doctor;
+mod embed;
 mod failure;
 mod forget;
 mod logging;
 mod maintenance;
 mod memories;
+mod model;
 mod night;
 mod output;
 mod pin;
@@ -80,6 +82,9 @@ async fn run(command: Command) -> Result<u8, Failure> {
     if let Some(Other::Doctor { offline, json }) = command.other {
         return doctor::look(&command.common, layers(&command), offline, json).await;
     }
+    if let Some(Other::Model { what }) = &command.other {
+        return model::change(&layers(&command)?, what);
+    }
     let layers = alert::heard(&command, layers(&command)).await?;
     if let Some(Other::Setup { example, openclaw }) = command.other {
         return match openclaw {
@@ -100,7 +105,8 @@ async fn run(command: Command) -> Result<u8, Failure> {
         }
         Some(Other::Review { say }) => review::review(&config, &say).await,
         Some(Other::Apply { run, json }) => night::apply(&config, &run, json).await,
-        Some(Other::Setup { .. } | Other::Alert { .. } | Other::Doctor { .. }) => Ok(0),
+        Some(Other::Setup { .. } | Other::Alert { .. } | Other::Doctor { .. } | Other::Model { .. }) => Ok(0),
+        Some(Other::Embed { texts, json }) => embed::show(&config, texts, json).await,
         Some(Other::CheckPairs { file, json }) => check_pairs::check(&config, &file, json).await,
         Some(Other::Calibrate(asked)) => calibrate::calibrate(&config, &asked).await,
         Some(Other::Memories { look }) => memories::look(&config, &look).await,

@@ -8,6 +8,9 @@ use async_trait::async_trait;
 use crate::privacy::Outbound;
 use crate::providers::{Embedder, ProviderError, Thresholds};
 
+/// How many numbers a vector has.
+pub const WIDTH: usize = 1024;
+
 /// The model's name.
 pub const MODEL: &str = "lexical";
 

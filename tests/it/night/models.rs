@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::fake_openai::vector;
 
 pub(super) fn lexical() -> Box<dyn Embedder> {
-    local::open("lexical").unwrap()
+    local::open("lexical", "".as_ref()).unwrap()
 }
 
 pub(super) async fn embed(embedder: &dyn Embedder, text: &str) -> Vec<f32> {

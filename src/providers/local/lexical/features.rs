@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Length of a vector.
-pub(super) const DIM: usize = 1024;
+use super::WIDTH as DIM;
 
 /// Weights, chosen on `pairs.tsv` and on how well neighbouring messages of MemoryBank's dialogues are told from those
 /// of other people; rounded, because both are small.
