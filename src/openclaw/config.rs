@@ -572,7 +572,7 @@ mod tests {
         let text = "{gateway: {auth: {mode: 'token', token: '${MY_GATEWAY_TOKEN}'}}}";
         let (_dir, read) = openclaw(text, &[]);
         let told = read.unwrap().websocket().unwrap_err().to_string();
-        assert!(told.contains("gateway.auth.token") && told.contains("MY_GATEWAY_TOKEN"), "{told}");
+        assert!(told.contains("MY_GATEWAY_TOKEN, which is set nowhere"), "{told}");
         let (_dir, read) = openclaw(text, &[("MY_GATEWAY_TOKEN", "t")]);
         assert!(read.unwrap().websocket().is_ok());
     }
