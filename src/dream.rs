@@ -23,6 +23,7 @@ use crate::forget::told;
 use crate::forget::vanished::{self, Looking, bury_vanished};
 use crate::language::counted;
 use crate::openclaw::recall::Forget;
+use crate::openclaw::transcript;
 use crate::plan::apply::store_before_images;
 use crate::plan::run::last_finished;
 use crate::plan::{DreamPlan, Phase, Run, RunId};
@@ -46,6 +47,7 @@ use crate::state::versions::{Versions, last_version};
 use crate::store::Store;
 use crate::trigger::{self, Due};
 pub(crate) use finish::carry_out;
+use read::is_missing;
 pub(crate) use read::{only_named, read_reopened, remember};
 pub(crate) use recover::recover;
 use recover::tell_unfinished;
@@ -227,6 +229,7 @@ async fn one_night(
     let timed = options.if_due;
     let place = Where { config, store: &store, journal: &journal, mode: options.mode, timed, now };
     let Sources { mut episodes, mut uses } = read_sources(place, &known, &mut warnings)?;
+    tell_troubles(&warnings);
     if let Some(agent) = &config.only_agent {
         known = only_agent(agent, known, &mut episodes, config)?;
         uses = uses.only(agent);
@@ -410,6 +413,13 @@ fn tell_maintenance(config: &Config, now: DateTime<Utc>) -> Result<Option<String
 fn not_due(now: DateTime<Utc>, reason: String, mut warnings: Vec<String>) -> DreamReport {
     warnings.insert(0, reason);
     DreamReport { status: Status::NotDue, started: now, warnings, ..DreamReport::default() }
+}
+
+/// What was to be read and could not be: the log of the night holds it among many notes, and the operator must hear of it.
+fn tell_troubles(warnings: &[String]) {
+    for trouble in warnings.iter().filter(|warning| transcript::is_trouble(warning) || is_missing(warning)) {
+        tracing::warn!("{trouble}");
+    }
 }
 
 fn tell(what: &str) {

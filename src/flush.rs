@@ -74,6 +74,7 @@ pub async fn flush(
 ) -> Result<Vec<Outcome>, FlushError> {
     openclaw.check_hook()?;
     let agents = session::agents(gateway).await?;
+    tell_left_out(ask, settings, openclaw, agents.as_deref());
     let mut outcomes = Vec::new();
     for target in targets(ask, settings, openclaw, agents.as_deref()) {
         let result = match check_agent(&target.agent, agents.as_deref()) {
@@ -96,6 +97,7 @@ pub async fn flush_over_http(
     endpoint: &Endpoint,
 ) -> Result<Vec<Outcome>, FlushError> {
     openclaw.check_hook()?;
+    tell_left_out(ask, settings, openclaw, None);
     let mut outcomes = Vec::new();
     for target in targets(ask, settings, openclaw, None) {
         let result = post_one(&target, settings, openclaw, endpoint).await;
@@ -124,6 +126,32 @@ fn targets(ask: &Ask, settings: &Settings, openclaw: &OpenClaw, known: Option<&[
         agent,
     };
     agents.into_iter().map(target).collect()
+}
+
+/// An agent that came after `DREAMER_AGENTS` was written would be forgotten without a word.
+fn tell_left_out(ask: &Ask, settings: &Settings, openclaw: &OpenClaw, known: Option<&[Agent]>) {
+    if ask.which != Which::All {
+        return;
+    }
+    let known = known.into_iter().flatten().map(|agent| agent.id.clone());
+    for agent in left_out(settings, known.chain(openclaw.agent_ids())) {
+        tracing::warn!("the gateway has the agent `{agent}`, DREAMER_AGENTS does not name it: left out");
+    }
+}
+
+/// The gateway's agents that a list does not name, each once.
+fn left_out(settings: &Settings, gateway: impl Iterator<Item = String>) -> Vec<String> {
+    let mut left: Vec<String> = Vec::new();
+    if settings.agents.is_empty() {
+        return left;
+    }
+    for id in gateway {
+        let is_id = |known: &String| known.eq_ignore_ascii_case(&id);
+        if !settings.agents.iter().any(|(named, _)| is_id(named)) && !left.iter().any(is_id) {
+            left.push(id);
+        }
+    }
+    left
 }
 
 /// Those the operator lists, else those the gateway has, else those of its settings; each once.
@@ -214,5 +242,22 @@ fn check_agent(agent: &str, agents: Option<&[Agent]>) -> Result<(), FlushError> 
             Err(FlushError::UnknownAgent { agent: agent.to_string(), known })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_came_later_is_left_out_with_a_word() {
+        let settings = |agents: &str| {
+            let set = [("DREAMER_HOME", "/h"), ("DREAMER_AGENTS", agents)];
+            Settings::resolve(&crate::config::Layers::of(&set)).expect("they can be used")
+        };
+        let gateway = || ["main", "Work", "kid", "KID"].map(str::to_owned).into_iter();
+        assert_eq!(left_out(&settings("main,work"), gateway()), ["kid"]);
+        let all = Settings { agents: vec![], ..settings("main") };
+        assert!(left_out(&all, gateway()).is_empty(), "nobody is named, so nobody is left out");
     }
 }

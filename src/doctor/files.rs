@@ -124,7 +124,7 @@ fn line(found: &Found, home: &Path) -> Vec<Line> {
             Kind::Outside => vec![Line::fail(
                 CHECK,
                 format!("{shown} is not there"),
-                "correct DREAMER_EPISODES_DIR or DREAMER_LANCEDB_URI, or start the gateway, which makes it",
+                "correct DREAMER_LANCEDB_URI, or start the gateway, which makes it",
             )],
             Kind::Home | Kind::Folder => vec![Line::warn(
                 CHECK,

@@ -1,6 +1,7 @@
 //! The gateway: whether it can be reached, lets us in and lets us end a session, whether it sees what the last night wrote, and
 //! whether its own dreaming is in our way. It is asked nothing but to log in.
 
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
@@ -8,6 +9,7 @@ use chrono_tz::Tz;
 use tokio::net::TcpStream;
 
 use super::runs;
+use super::table::Table;
 use super::{Asking, Line};
 use crate::config::Config;
 use crate::error::chain;
@@ -17,6 +19,7 @@ use crate::openclaw::gateway::GatewayError;
 use crate::openclaw::gateway::hello::{Hello, SCOPE_OF_RESET, pins_its_table};
 use crate::openclaw::gateway::websocket::WebSocket;
 use crate::privacy::is_loopback;
+use crate::state::versions::last_version;
 
 const CHECK: &str = "gateway";
 /// How long it may take to answer.
@@ -35,6 +38,8 @@ enum Asked {
     NotThere(String),
     /// It did not let us in: why.
     Refused(String),
+    /// It cannot answer now: why.
+    Busy(String),
     /// It let us in.
     In(String, Hello),
 }
@@ -44,6 +49,8 @@ pub(super) struct Found {
     asked: Asked,
     /// When the last night that changed something ended.
     last_night: Option<DateTime<Utc>>,
+    /// Whether somebody wrote to the table since the last run; none where that is not known.
+    written_since: Option<bool>,
     now: DateTime<Utc>,
     timezone: Tz,
     window: Option<(NaiveTime, NaiveTime)>,
@@ -57,6 +64,7 @@ pub(super) async fn look(
     by_program: bool,
     openclaw: Result<OpenClaw, OpenClawError>,
     runs: &runs::Found,
+    table: &Table,
     asking: Asking,
     now: DateTime<Utc>,
 ) -> Found {
@@ -69,12 +77,20 @@ pub(super) async fn look(
     Found {
         asked,
         last_night: runs.last_change(),
+        written_since: written_since(table, &config.state_dir()).await,
         now,
         timezone: config.timezone,
         window: config.window,
         dreaming: openclaw.map(|openclaw| openclaw.dreaming(version.as_deref())),
         by_program,
     }
+}
+
+/// No night wrote a version that is later than the one the last run left: the gateway did, and has opened it anew by that.
+async fn written_since(table: &Table, state_dir: &Path) -> Option<bool> {
+    let (left_at, _) = last_version(state_dir)?;
+    let is_at = table.as_ref().ok()?.store.version().await.ok()?;
+    Some(is_at > left_at)
 }
 
 async fn ask(config: &Config, openclaw: &Result<OpenClaw, OpenClawError>, asking: Asking) -> Asked {
@@ -107,6 +123,7 @@ async fn ask(config: &Config, openclaw: &Result<OpenClaw, OpenClawError>, asking
     match WebSocket::open(&endpoint, PATIENCE).await {
         Ok(socket) => Asked::In(url, socket.hello().clone()),
         Err(GatewayError::Refused { .. } | GatewayError::Unreachable { .. }) => Asked::NotThere(url),
+        Err(error) if error.is_temporary() => Asked::Busy(format!("could not {}", chain(&error))),
         Err(error) => Asked::Refused(format!("could not {}", chain(&error))),
     }
 }
@@ -138,6 +155,9 @@ pub(super) fn lines(found: &Found) -> Vec<Line> {
             why.clone(),
             "session-flush asks by the gateway's own program (DREAMER_FLUSH_TRANSPORT=cli); try `session-flush --dry-run`",
         )],
+        Asked::Busy(why) => {
+            vec![Line::warn(CHECK, why.clone(), "it is starting or busy: try again in a minute")]
+        }
         Asked::Refused(why) => {
             vec![Line::fail(CHECK, why.clone(), "see what it says; session-flush does not work without")]
         }
@@ -164,14 +184,17 @@ fn of_hello(url: &str, hello: &Hello, found: &Found) -> Vec<Line> {
         }
         None => Line::ok(CHECK, format!("{url} ({version}) lets us in; it does not say what it grants")),
     }];
-    lines.extend(of_open_table(hello, found.last_night, found.now));
+    lines.extend(of_open_table(hello, found));
     lines
 }
 
 /// Whether the gateway may still be looking at the table as it was before the last night.
-fn of_open_table(hello: &Hello, last_night: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<Line> {
+fn of_open_table(hello: &Hello, found: &Found) -> Option<Line> {
     const CHECK: &str = "open table";
-    let last_night = last_night?;
+    let (last_night, now) = (found.last_night?, found.now);
+    if found.written_since == Some(true) {
+        return Some(Line::ok(CHECK, "the gateway has written since the last night, so it sees its work"));
+    }
     let how = match pins_its_table(hello.version.as_deref()) {
         Some(true) => "keeps the table open as it was",
         _ => "may keep the table open as it was (nobody has measured this release)",
@@ -229,12 +252,17 @@ mod tests {
         Found {
             asked,
             last_night: None,
+            written_since: Some(false),
             now: at("2026-03-10T12:00:00Z"),
             timezone: Tz::UTC,
             window: None,
             dreaming: None,
             by_program: false,
         }
+    }
+
+    fn found_like(other: &Found) -> Found {
+        Found { last_night: other.last_night, now: other.now, ..found(Asked::HasNone(None)) }
     }
 
     fn first(asked: Asked) -> Line {
@@ -258,6 +286,8 @@ mod tests {
         for fails in [Asked::Unusable("x".into()), Asked::NotThere(url()), Asked::Refused("x".into())] {
             assert_eq!(first(fails).level, Level::Fail);
         }
+        let busy = first(Asked::Busy("x".into()));
+        assert!(busy.level == Level::Warn && busy.remedy.unwrap().contains("try again"));
         let by_program = Found { by_program: true, ..found(Asked::Refused("x".into())) };
         assert_eq!(lines(&by_program)[0].level, Level::Warn);
         let all = first(Asked::In(url(), hello(Some(&["operator.admin"]), None)));
@@ -272,7 +302,10 @@ mod tests {
         let now = at("2026-03-10T12:00:00Z");
         let told = |version: &str, uptime, night: Option<&str>| {
             let hello = Hello { version: Some(version.into()), ..hello(None, uptime) };
-            of_open_table(&hello, night.map(at), now).map(|line| (line.level, line.what))
+            let found = Found { last_night: night.map(at), now, ..found(Asked::HasNone(None)) };
+            let since = of_open_table(&hello, &Found { written_since: Some(true), ..found_like(&found) });
+            assert!(since.is_none_or(|line| line.level == Level::Ok), "it has written itself");
+            of_open_table(&hello, &found).map(|line| (line.level, line.what))
         };
         let night = Some("2026-03-10T03:10:00Z");
         let through = told("2026.9.6", Some(86_400), night).unwrap();

@@ -10,8 +10,10 @@ mod runs;
 mod settings;
 mod table;
 mod timers;
+mod transcripts;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -116,17 +118,23 @@ pub async fn doctor(
         return Checkup { checks };
     };
     let openclaw = OpenClaw::read(layers);
-    let others = [config.episodes_dir.clone(), config.lancedb_uri.clone().into()];
+    // A folder of episodes that is missing is told below, with what that means for its agent.
+    let mut written: Vec<PathBuf> = config.folders().into_iter().map(|folder| folder.path).collect();
+    let is_there = written.iter().filter(|path| path.is_dir()).cloned();
+    let others: Vec<PathBuf> = is_there.chain([config.lancedb_uri.clone().into()]).collect();
+    written.extend([home.clone(), config.lancedb_uri.clone().into()]);
     checks.extend(files::lines(&files::look(&home, &others)));
     let table = table::look(&config).await;
     checks.extend(table::lines(&table, &config));
     checks.extend(models::lines(&models::look(&config, &table, asking).await));
+    checks.extend(models::of_gateway(&config, openclaw.as_ref().ok()));
     checks.extend(episodes::lines(&episodes::look(&config, openclaw.as_ref().ok(), now)));
+    checks.extend(transcripts::lines(transcripts::look(&config, &table, openclaw.as_ref().ok()).as_ref()));
     let runs = runs::look(&config, now);
     checks.extend(gateway::lines(
-        &gateway::look(&config, by_program(layers), openclaw, &runs, asking, now).await,
+        &gateway::look(&config, by_program(layers), openclaw, &runs, &table, asking, now).await,
     ));
-    checks.extend(timers::lines(&timers::look(config.has_gateway())));
+    checks.extend(timers::lines(&timers::look(config.has_gateway(), &written)));
     checks.extend(runs::lines(&runs, config.timezone));
     checks.extend(clock::lines(&clock::look(&config, layers, &runs, now)));
     Checkup { checks }

@@ -11,6 +11,7 @@ use super::{Asking, Line};
 use crate::config::{Config, EmbeddingProvider, LlmProvider};
 use crate::dream::probe::{PROBED, SAME_MODEL, agreement, sample_of};
 use crate::error::{chain, way_to_move};
+use crate::openclaw::config::OpenClaw;
 use crate::privacy::Privacy;
 use crate::providers::budget::{Budget, Limits, Patience};
 use crate::providers::{Prompt, Reasoner, configured, reply};
@@ -204,6 +205,27 @@ fn of_embedding(found: &Found) -> Line {
     }
 }
 
+/// Whether the gateway embeds with the model that we have: another one of the same length is found by nobody else before
+/// the table holds rows.
+pub(super) fn of_gateway(config: &Config, openclaw: Option<&OpenClaw>) -> Option<Line> {
+    let openclaw = openclaw.filter(|openclaw| openclaw.found() && config.has_gateway())?;
+    let theirs = openclaw.memory().embedding?.model;
+    let ours = config.embedding_model();
+    // Ollama takes a name without a tag for the latest one.
+    let plain = |name: &str| name.trim_end_matches(":latest").to_lowercase();
+    if plain(&theirs) == plain(ours) {
+        return None;
+    }
+    let remedy = match config.embedding_provider {
+        EmbeddingProvider::OpenAi => format!("set OPENAI_EMBEDDING_MODEL={theirs}"),
+        EmbeddingProvider::Ollama => format!("set OLLAMA_EMBEDDING_MODEL={theirs}"),
+        EmbeddingProvider::Builtin => {
+            "set DREAMER_EMBEDDING_PROVIDER and its model to what the gateway has".to_owned()
+        }
+    };
+    Some(Line::warn("embedding", format!("the gateway embeds with {theirs}, and we with {ours}"), remedy))
+}
+
 fn of_language(found: &Found) -> Line {
     const CHECK: &str = "language model";
     let model = &found.language_model;
@@ -225,6 +247,7 @@ fn of_language(found: &Found) -> Line {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::doctor::Level;
@@ -262,5 +285,31 @@ mod tests {
         assert_eq!(told(Embeds::NotAsked("x"), Talks::Otherwise("no JSON".into()))[1].0, Level::Fail);
         assert_eq!(told(Embeds::NotAsked("x"), Talks::Answers)[1].0, Level::Ok);
         assert!(told(Embeds::NotAsked("x"), Talks::Rules)[1].1.contains("by rules"));
+    }
+
+    #[test]
+    fn another_model_than_the_gateways_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        std::fs::create_dir(dir.path().join(".openclaw")).unwrap();
+        let settings = "{plugins: {entries: {'memory-lancedb': {config: {embedding: {model: 'text-embedding-3-large'}}}}}}";
+        std::fs::write(dir.path().join(".openclaw/openclaw.json"), settings).unwrap();
+        let told = |model: &str| {
+            let (home, database) = (path("home"), path("lancedb"));
+            let set = [
+                ("DREAMER_HOME", &*home),
+                ("DREAMER_LANCEDB_URI", &*database),
+                ("DREAMER_EMBEDDING_PROVIDER", "openai"),
+                ("OPENAI_EMBEDDING_MODEL", model),
+            ];
+            let mut layers = crate::config::Layers::of(&set);
+            layers.user_home = Some(dir.path().to_owned());
+            let openclaw = OpenClaw::read(&layers).unwrap();
+            of_gateway(&Config::resolve(&layers).unwrap().0, Some(&openclaw))
+        };
+        assert_eq!(told("text-embedding-3-large"), None);
+        let other = told("text-embedding-3-small").unwrap();
+        assert!(other.level == Level::Warn && other.what.contains("text-embedding-3-large"), "{other:?}");
+        assert_eq!(other.remedy.as_deref(), Some("set OPENAI_EMBEDDING_MODEL=text-embedding-3-large"));
     }
 }

@@ -1,6 +1,7 @@
 //! The timers: whether anything runs the night, and the flush before it. systemd is asked, for the system and for the user,
 //! and the crontab is read.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::Line;
@@ -24,9 +25,12 @@ pub(super) struct Found {
     /// Whether lines of a crontab run them.
     cron: (bool, bool),
     has_gateway: bool,
+    /// Folders that a night writes to and its unit does not let it.
+    closed: Vec<PathBuf>,
 }
 
-pub(super) fn look(has_gateway: bool) -> Found {
+/// `written` are the folders that a night writes to.
+pub(super) fn look(has_gateway: bool, written: &[PathBuf]) -> Found {
     let cron = crontab();
     let runs = |program: &str| {
         let mut lines = cron.lines().map(str::trim).filter(|line| !line.starts_with('#'));
@@ -36,6 +40,23 @@ pub(super) fn look(has_gateway: bool) -> Found {
         units: unit("dreamer.timer").zip(unit("session-flush.timer")),
         cron: (runs("dreamer"), runs("session-flush")),
         has_gateway,
+        closed: said("systemctl", &["show", "--property=ReadWritePaths", "dreamer.service"])
+            .map(|shown| closed(&shown, written))
+            .unwrap_or_default(),
+    }
+}
+
+/// The folders outside what `systemctl show` says can be written. A unit that says nothing of that keeps nothing closed.
+fn closed(shown: &str, written: &[PathBuf]) -> Vec<PathBuf> {
+    let listed = shown.lines().find_map(|line| line.strip_prefix("ReadWritePaths=")).unwrap_or_default();
+    // A dash stands before one that need not be there; a path with spaces is several words here.
+    let is_open = |folder: &PathBuf| {
+        listed.contains(&*folder.to_string_lossy())
+            || listed.split_whitespace().any(|word| folder.starts_with(word.trim_matches(['-', '"'])))
+    };
+    match listed.trim().is_empty() {
+        true => Vec::new(),
+        false => written.iter().filter(|folder| !is_open(folder)).cloned().collect(),
     }
 }
 
@@ -78,6 +99,13 @@ pub(super) fn lines(found: &Found) -> Vec<Line> {
     if found.has_gateway {
         lines.push(one("session-flush", "the flush before it", flush, found.cron.1, found.units.is_some()));
     }
+    lines.extend(found.closed.iter().map(|folder| {
+        Line::fail(
+            CHECK,
+            format!("dreamer.service does not let a timed night write to {}", folder.display()),
+            "run `sudo scripts/install-units` again: the settings have changed since",
+        )
+    }));
     lines
 }
 
@@ -111,7 +139,7 @@ mod tests {
     #[test]
     fn a_night_that_nobody_starts_is_told() {
         let told = |units, cron| {
-            let lines = lines(&Found { units, cron, has_gateway: true });
+            let lines = lines(&Found { units, cron, has_gateway: true, closed: vec![] });
             (lines[0].level, lines[1].level, lines[0].remedy.clone().unwrap_or_default())
         };
         let (enabled, disabled, missing) = (Unit::Enabled, Unit::Disabled, Unit::Missing);
@@ -123,8 +151,21 @@ mod tests {
         assert_eq!(told(Some((missing, missing)), (true, true)).0, Level::Ok);
         assert!(told(None, (false, false)).2.contains("examples/crontab"));
         assert_eq!(told(None, (true, false)).1, Level::Warn);
-        let alone = lines(&Found { units: None, cron: (true, false), has_gateway: false });
+        let alone = lines(&Found { units: None, cron: (true, false), has_gateway: false, closed: vec![] });
         assert_eq!(alone.len(), 1, "without a gateway there is nothing to flush");
+    }
+
+    #[test]
+    fn a_folder_that_the_unit_keeps_closed_is_told() {
+        let written = ["/home/ann/.dreamer/episodes", "/srv/db", "/ws/my notes/memory", "/ws-work/memory"];
+        let written = written.map(PathBuf::from);
+        let shown = "ReadWritePaths=/home/ann/.dreamer -/srv/db \"-/ws/my notes/memory\"\n";
+        assert_eq!(closed(shown, &written), [PathBuf::from("/ws-work/memory")]);
+        assert!(closed("ReadWritePaths=\n", &written).is_empty(), "it says nothing of that");
+        assert!(closed("enabled\n", &written).is_empty());
+        let closed = vec!["/ws-work/memory".into()];
+        let lines = lines(&Found { units: None, cron: (true, true), has_gateway: true, closed });
+        assert!(lines[2].level == Level::Fail && lines[2].what.ends_with("/ws-work/memory"), "{lines:?}");
     }
 
     #[test]

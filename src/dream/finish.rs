@@ -51,7 +51,7 @@ pub(crate) async fn carry_out(
         }
     };
     report.dream_log = Some(log);
-    run.enter(Phase::Finished, now)?;
+    run.finish(now, report.failure.as_deref())?;
     for told in keep_house(config, store, now).await {
         tracing::warn!("{told}");
     }

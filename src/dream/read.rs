@@ -101,6 +101,14 @@ fn tell_secrets(rows: &[Memory]) -> Option<String> {
     })
 }
 
+/// The beginning of what is told of a folder that is missing.
+const FOLDER: &str = "the episodes folder";
+
+/// Whether that warning of a night says that a folder of episodes is missing.
+pub(super) fn is_missing(warning: &str) -> bool {
+    warning.starts_with(FOLDER)
+}
+
 /// The episodes of every folder, each with its agent. A folder that is missing is told, unless no other is there.
 pub(crate) fn read_episodes(
     config: &Config,
@@ -115,7 +123,7 @@ pub(crate) fn read_episodes(
     for folder in &folders {
         if some && !folder.path.is_dir() {
             warnings.push(format!(
-                "the episodes folder {} of {} does not exist (yet); are DREAMER_AGENTS and DREAMER_EPISODES_DIR right?",
+                "{FOLDER} {} of {} does not exist (yet); are DREAMER_AGENTS and DREAMER_EPISODES_DIR right?",
                 folder.path.display(),
                 if folder.of.is_empty() { "all".to_owned() } else { folder.of.join(", ") }
             ));

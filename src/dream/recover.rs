@@ -74,7 +74,9 @@ async fn go_on(run: &Run, config: &Config, store: &Store, now: DateTime<Utc>) ->
     let error = match AssertUnwindSafe(again(run, config, store, now)).catch_unwind().await {
         Ok(Ok(report)) => {
             let log = report.dream_log.unwrap_or_default();
-            return Ok(format!("run {} had been interrupted and is finished now: {log}", run.id));
+            let failed =
+                report.failure.map(|why| format!(", but something failed ({why})")).unwrap_or_default();
+            return Ok(format!("run {} had been interrupted and is finished now{failed}: {log}", run.id));
         }
         Ok(Err(error)) => error,
         Err(_) => {

@@ -39,14 +39,16 @@ pub(super) fn folders(
     let said = said.and_then(|agent| agent.workspace.clone()).filter(|workspace| workspace.is_dir());
     let workspace = said.unwrap_or_else(|| openclaw.workspace(agent));
     let mut folders = vec![workspace.join("memory")];
+    // Which of them it is among several agents is not what the gateway says.
+    let mut more = openclaw.memory_folders(agent);
     if agents.is_none() {
-        // Among several agents openclaw 2026.9 gives each a folder of its own in the default workspace, also the one
-        // that is marked as the default.
-        folders.push(workspace.join(agent).join("memory"));
+        more.push(workspace.join(agent).join("memory"));
     }
-    let read = settings.episodes_of(agent);
-    if !folders.iter().any(|folder| same(folder, read)) {
-        folders.push(read.to_path_buf());
+    more.push(settings.episodes_of(agent).to_path_buf());
+    for folder in more {
+        if !folders.iter().any(|known| same(known, &folder)) {
+            folders.push(folder);
+        }
     }
     folders
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use super::memory_settings::Key;
 use crate::config::{EnvFile, Layers, address, expand, read_env_file};
 use crate::privacy::is_loopback;
 
@@ -296,8 +297,12 @@ impl OpenClaw {
                 .or_else(|| self.global("OPENCLAW_GATEWAY_TOKEN").map(|t| Credential::Token(t.into()))),
         };
         found.ok_or_else(|| {
+            let behind = match self.at(&[section, &["token"]].concat()).map(|token| self.key(token)) {
+                Some(Key::Elsewhere(what)) => format!("; its token is {what}"),
+                _ => String::new(),
+            };
             no_token(if self.found {
-                format!("{} holds no plain token in {}", self.path.display(), section.join("."))
+                format!("{} holds no plain token in {}{behind}", self.path.display(), section.join("."))
             } else {
                 format!("no token is set and there is no {}", self.path.display())
             })
@@ -358,6 +363,12 @@ impl OpenClaw {
             .flatten()
             .filter_map(|entry| Some((entry.get("id")?.as_str()?.to_string(), entry)))
             .collect()
+    }
+
+    /// The ids of its agents, as sessions and rows have them; none where the settings list none.
+    pub(crate) fn agent_ids(&self) -> Vec<String> {
+        let ids = self.agents().into_iter().map(|(id, _)| id.trim().to_lowercase());
+        ids.filter(|id| !id.is_empty()).collect()
     }
 
     pub(super) fn agent_entry(&self, agent: &str) -> Option<&Value> {
@@ -594,5 +605,15 @@ mod tests {
     fn a_file_that_is_no_json5_is_named_by_line_and_never_quoted() {
         let told = openclaw("{\n token: 'secret\n}", &[]).1.unwrap_err().to_string();
         assert!(told.contains("line 2") && !told.contains("secret"), "{told}");
+    }
+
+    #[test]
+    fn a_token_in_a_variable_that_is_not_set_names_the_variable() {
+        let text = "{gateway: {auth: {mode: 'token', token: '${MY_GATEWAY_TOKEN}'}}}";
+        let (_dir, read) = openclaw(text, &[]);
+        let told = read.unwrap().websocket().unwrap_err().to_string();
+        assert!(told.contains("MY_GATEWAY_TOKEN, which is set nowhere"), "{told}");
+        let (_dir, read) = openclaw(text, &[("MY_GATEWAY_TOKEN", "t")]);
+        assert!(read.unwrap().websocket().is_ok());
     }
 }

@@ -1,19 +1,17 @@
-//! How long the days in an agent's sessions are, to tell what the hook's limit would drop: only messages are counted. What
-//! was said is for others to read. Session files (`agents/<id>/sessions/*.jsonl`) and the database of current gateways
-//! (`agents/<id>/agent/openclaw-agent.sqlite`); what cannot be read counts for nothing.
+//! How long the days in an agent's conversations are, to tell what the hook's limit would drop: only messages are counted.
+//! What was said is for others to read; what cannot be read counts for nothing.
+//!
+//! Facts, measured with openclaw 2026.9.6: a session keeps its id through `/new`, a `reset` event parts its conversations, and
+//! the hook writes the one that ends.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
-/// So many of the newest session files are looked at.
-const FILES: usize = 200;
-/// So many of the newest events of a database are looked at.
-const EVENTS: u32 = 20_000;
+use super::transcript;
 
-/// The day with the most messages in one session.
+/// The day with the most messages in one conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LongDay {
     /// Messages of user and assistant that hold text.
@@ -22,58 +20,25 @@ pub struct LongDay {
     pub date: String,
 }
 
-/// The longest day of an agent's sessions below the gateway's state folder; none where no transcript is there.
+/// The longest day of an agent's conversations below the gateway's state folder; none where no transcript is there.
 pub fn longest_day(state_dir: &Path, agent: &str) -> Option<LongDay> {
-    let mut days: HashMap<(String, String), u64> = HashMap::new();
-    let folder = state_dir.join("agents").join(agent);
-    for (session, text) in session_files(&folder.join("sessions")) {
-        for date in text.lines().filter_map(date_of_message) {
-            *days.entry((session.clone(), date)).or_default() += 1;
+    let mut days: HashMap<(String, u64, String), u64> = HashMap::new();
+    let mut conversations: HashMap<String, u64> = HashMap::new();
+    for (session, event) in transcript::raw(state_dir, agent) {
+        let Ok(event) = serde_json::from_str::<Value>(&event) else { continue };
+        let conversation = conversations.entry(session.clone()).or_default();
+        if event.get("type").is_some_and(|kind| kind == "reset") {
+            *conversation += 1;
+        } else if let Some(date) = date_of_message(&event) {
+            *days.entry((session, *conversation, date)).or_default() += 1;
         }
     }
-    for (session, event) in events(&folder.join("agent/openclaw-agent.sqlite")).unwrap_or_default() {
-        if let Some(date) = date_of_message(&event) {
-            *days.entry((session, date)).or_default() += 1;
-        }
-    }
-    let longest = days.into_iter().max_by(|a, b| (a.1, &a.0.1).cmp(&(b.1, &b.0.1)))?;
-    Some(LongDay { messages: longest.1, date: longest.0.1 })
-}
-
-/// The newest session files with their names.
-fn session_files(folder: &Path) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<_> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
-        .filter_map(|path| Some((std::fs::metadata(&path).ok()?.modified().ok()?, path)))
-        .collect();
-    files.sort();
-    let newest = files.into_iter().rev().take(FILES);
-    newest
-        .filter_map(|(_, path)| Some((path.display().to_string(), std::fs::read_to_string(&path).ok()?)))
-        .collect()
-}
-
-/// The newest events with their sessions. `immutable`, because reading a database in use the usual way would make files
-/// beside it.
-fn events(path: &Path) -> Option<Vec<(String, String)>> {
-    if !path.is_file() {
-        return None;
-    }
-    let shown = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let database = Connection::open_with_flags(format!("file:{shown}?immutable=1"), flags).ok()?;
-    let sql = "SELECT session_id, event_json FROM transcript_events WHERE event_json IS NOT NULL \
-               ORDER BY created_at DESC LIMIT ?1";
-    let mut statement = database.prepare(sql).ok()?;
-    let rows = statement.query_map([EVENTS], |row| Ok((row.get(0)?, row.get(1)?))).ok()?;
-    Some(rows.flatten().collect())
+    let longest = days.into_iter().max_by(|a, b| (a.1, &a.0.2).cmp(&(b.1, &b.0.2)))?;
+    Some(LongDay { messages: longest.1, date: longest.0.2 })
 }
 
 /// The day of an event that is a message of user or assistant with text in it.
-fn date_of_message(line: &str) -> Option<String> {
-    let event: Value = serde_json::from_str(line).ok()?;
+fn date_of_message(event: &Value) -> Option<String> {
     if event.get("type")? != "message" {
         return None;
     }
@@ -94,6 +59,7 @@ fn date_of_message(line: &str) -> Option<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use rusqlite::Connection;
 
     fn message(role: &str, content: &str, day: u32) -> String {
         format!(
@@ -136,5 +102,32 @@ mod tests {
         assert_eq!(std::fs::read_dir(agent.join("agent")).unwrap().count(), before, "no file is made");
         std::fs::write(&path, "no database").unwrap();
         assert_eq!(longest_day(dir.path(), "main"), day(2, "2026-11-30"));
+    }
+
+    #[test]
+    fn a_reset_parts_the_conversations_of_one_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = dir.path().join("agents/main/sessions");
+        std::fs::create_dir_all(&sessions).unwrap();
+        let reset = r#"{"type":"reset","timestamp":"2026-11-30T08:00:00.000Z","reason":"new"}"#;
+        let said = || message("user", r#""hello""#, 30);
+        let lines = [said(), said(), reset.to_owned(), said(), said(), said(), reset.to_owned(), said()];
+        std::fs::write(sessions.join("a.jsonl"), lines.join("\n")).unwrap();
+        assert_eq!(longest_day(dir.path(), "main"), Some(LongDay { messages: 3, date: "2026-11-30".into() }));
+
+        let agent = dir.path().join("agents/work/agent");
+        std::fs::create_dir_all(&agent).unwrap();
+        let database = Connection::open(agent.join("openclaw-agent.sqlite")).unwrap();
+        database
+            .execute_batch("CREATE TABLE transcript_events (session_id TEXT, seq INTEGER, event_json TEXT, created_at INTEGER)")
+            .unwrap();
+        for (seq, event) in lines.iter().enumerate() {
+            // In one millisecond, as a reset and its notice are.
+            database
+                .execute("INSERT INTO transcript_events VALUES ('s', ?1, ?2, 7)", (seq as i64, event))
+                .unwrap();
+        }
+        drop(database);
+        assert_eq!(longest_day(dir.path(), "work").map(|day| day.messages), Some(3));
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod envelope;
 pub mod gateway;
 pub mod hook;
 pub mod lengths;
+pub mod memory_folder;
 pub mod memory_settings;
 pub mod models;
 pub(crate) mod noise;

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{DreamPlan, FORMAT, PlanError, Purpose, RunId};
 use crate::providers::recorded::Replies;
+use crate::report::Status;
 use crate::state::{StateError, read_if_there, write_atomically};
 
 /// A plan that was not started within this many hours no longer describes the table.
@@ -87,7 +88,7 @@ pub struct State {
     /// How often carrying it out failed.
     #[serde(default)]
     pub failures: u32,
-    /// Why it is parked, or why it failed last.
+    /// Why it is parked, or why it failed last; of one that finished, what it could not do besides writing the memories.
     #[serde(default)]
     pub why: Option<String>,
     /// The run that used its replies.
@@ -235,7 +236,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reads the plan.
+    /// Reads the plan. The report of a run that finished with a failure says so: it was planned before that was known.
     ///
     /// # Errors
     /// When there is none, or it is damaged or of another format.
@@ -244,15 +245,20 @@ impl Run {
         let Some(bytes) = read_if_there(&path)? else {
             return Err(PlanError::NoSuchRun { run: self.id.as_str().to_owned(), path });
         };
-        if self.state()?.plan.is_some_and(|written| written != digest(&bytes)) {
+        let state = self.state()?;
+        if state.plan.is_some_and(|written| written != digest(&bytes)) {
             let detail = "it is not what was written there; nothing of it is carried out".to_owned();
             return Err(PlanError::Unreadable { path, detail });
         }
-        let plan: DreamPlan = serde_json::from_slice(&bytes)
+        let mut plan: DreamPlan = serde_json::from_slice(&bytes)
             .map_err(|e| PlanError::Unreadable { path: path.clone(), detail: e.to_string() })?;
         if !(1..=FORMAT).contains(&plan.format) {
             let detail = format!("format {} is not one this program reads", plan.format);
             return Err(PlanError::Unreadable { path, detail });
+        }
+        if state.phase == Phase::Finished && state.why.is_some() {
+            plan.report.status = Status::Failed;
+            plan.report.failure = state.why;
         }
         Ok(plan)
     }
@@ -301,6 +307,15 @@ impl Run {
             state.finished_at = Some(now);
         }
         self.write_state(&state)
+    }
+
+    /// Ends it, and notes what it could not do besides writing the memories.
+    ///
+    /// # Errors
+    /// When the run's state cannot be read or written.
+    pub fn finish(&self, now: DateTime<Utc>, failure: Option<&str>) -> Result<(), PlanError> {
+        let why = failure.map(str::to_owned);
+        self.write_state(&State { phase: Phase::Finished, finished_at: Some(now), why, ..self.state()? })
     }
 
     /// Sets the digest by which the plan is known: of these bytes, or none while the plan is rewritten. A run without a
@@ -423,4 +438,36 @@ pub fn last_finished(runs_dir: &Path) -> Result<Option<DateTime<Utc>>, PlanError
 
 fn digest(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Layers};
+    use crate::preview::last_run;
+
+    #[test]
+    fn a_run_that_finished_and_failed_besides_says_so_afterwards() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, _) =
+            Config::resolve(&Layers::of(&[("DREAMER_HOME", dir.path().to_str().unwrap())])).unwrap();
+        let now: DateTime<Utc> = "2026-03-10T03:00:00Z".parse().unwrap();
+        let run = Run::of(&config.runs_dir(), RunId::new(now, 7));
+        let plan = DreamPlan { format: FORMAT, run: run.id.clone(), planned_at: now, ..DreamPlan::default() };
+        run.store_plan(&plan, Phase::Applying).unwrap();
+        run.note_failure("the disk was full").unwrap();
+        let last = || {
+            let last = last_run(&config, &mut vec![]).unwrap().unwrap();
+            (last.status.unwrap(), last.held_back)
+        };
+        let why = "move 2026-03-08.md: Read-only file system";
+        run.finish(now, Some(why)).unwrap();
+        assert_eq!(run.state().unwrap().why.as_deref(), Some(why));
+        assert_eq!(last(), ("failed".into(), Some(why.into())));
+        // What an earlier try failed for is over when a later one ends well.
+        run.finish(now, None).unwrap();
+        assert_eq!(last().1, None);
+        assert_ne!(last().0, "failed");
+    }
 }

@@ -368,7 +368,7 @@ fn agents(openclaw: &OpenClaw) -> (Vec<String>, String) {
 }
 
 fn episodes(openclaw: &OpenClaw, agents: &[String], default: &str, derived: &mut Derived) {
-    let folder = |agent: &str| openclaw.workspace(agent).join("memory");
+    let folder = |agent: &str| openclaw.memory_folder(agent);
     derived.path("DREAMER_EPISODES_DIR", &folder(default));
     derived.set("DREAMER_AGENT", default);
     if agents.len() > 1 {

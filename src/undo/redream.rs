@@ -72,6 +72,8 @@ pub enum RedreamError {
 /// What was taken up again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenUp {
+    /// The episode's name.
+    pub name: String,
     /// Where the episode is read tonight.
     pub path: PathBuf,
     /// Whether it came back from the archive; else it was there.
@@ -149,6 +151,7 @@ fn open_again(
     let known = digests.iter().filter(|digest| journal.get(digest).is_some());
     Journal::append(&config.state_dir(), &known.map(open).collect::<Vec<_>>())?;
     Ok(TakenUp {
+        name: name.to_owned(),
         path,
         came_back,
         chunks: digests.len(),

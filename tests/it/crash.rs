@@ -215,7 +215,8 @@ async fn a_night_that_cannot_write_its_log_or_move_an_episode_is_done_and_says_w
     assert!(folders.iter().all(|folder| told.contains(folder.to_str().unwrap())), "{told}");
     let log = std::fs::read_to_string(report.dream_log.unwrap()).unwrap();
     assert!(log.contains("Something failed") && log.contains(&run), "{log}");
-    assert_eq!(home.run(&run).phase().unwrap(), Phase::Finished);
+    let state = home.run(&run).state().unwrap();
+    assert_eq!((state.phase, state.why), (Phase::Finished, Some(told.clone())), "who looks later knows");
     for folder in &folders {
         std::fs::remove_file(folder).unwrap();
         std::fs::rename(aside(folder), folder).unwrap();

@@ -325,6 +325,35 @@ async fn a_gateway_that_ran_through_a_night_is_to_be_restarted() {
     assert!(told.contains("(restart the gateway to see the night's work)"), "{told}");
 }
 
+#[test]
+fn transcripts_that_cannot_be_read_are_told_by_the_night_and_by_the_doctor() {
+    let place = Place::new();
+    place.set_up(&["--example"]);
+    let agent = place.path("state/agents/main/agent");
+    std::fs::create_dir_all(&agent).unwrap();
+    std::fs::write(agent.join("openclaw-agent.sqlite"), "garbage ".repeat(500)).unwrap();
+    let settings = place.path(".dreamer/.env");
+    let more = format!("DREAMER_EPISODE_SOURCE=both\nOPENCLAW_STATE_DIR={}\n", place.path("state").display());
+    std::fs::write(&settings, std::fs::read_to_string(&settings).unwrap() + &more).unwrap();
+    let night = place.run(&["--json"]);
+    assert_eq!(night.status.code(), Some(0), "{night:?}");
+    let told = String::from_utf8(night.stderr).unwrap();
+    let warned = |line: &str| line.starts_with("warning: ") && line.contains("openclaw-agent.sqlite");
+    assert_eq!(told.lines().filter(|line| warned(line)).count(), 1, "{told}");
+    let json: Value = serde_json::from_slice(&night.stdout).unwrap();
+    let warnings = json["warnings"].as_array().unwrap();
+    assert!(
+        warnings.iter().any(|warning| warning.as_str().unwrap().contains("file is not a database")),
+        "{json}"
+    );
+    let (told, code) = place.doctor(&[]);
+    assert!(code == Some(1) && told.contains("fail  transcripts: main: "), "{told}");
+    std::fs::remove_dir_all(place.path("state")).unwrap();
+    assert!(place.doctor(&[]).0.contains("warn  transcripts: main: none under"));
+    let night = place.run(&[]);
+    assert!(String::from_utf8(night.stderr).unwrap().contains("warning: no transcript lies under"));
+}
+
 #[tokio::test]
 async fn rows_without_an_agent_are_reported_and_not_merged() {
     let home = Home::new(&[]).await;

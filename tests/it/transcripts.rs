@@ -788,6 +788,7 @@ async fn an_episode_of_a_transcript_can_be_taken_up_again() {
     let name = "2026-03-09-transcript-s-1.jsonl";
     let taken = dreamer::undo::redream::redream(&place.home.config, name).await.unwrap();
     assert_eq!((taken.chunks, taken.settled, taken.came_back), (2, 2, false));
+    assert_eq!(taken.name, name);
     let open =
         place.journal().values().filter(|(fate, episode)| fate == "held_back" && episode == name).count();
     assert_eq!(open, 2);

@@ -210,6 +210,26 @@ fn a_gateways_folders_can_be_written_and_nothing_else() {
 }
 
 #[test]
+fn the_folder_of_every_agent_can_be_written() {
+    let machine = Machine::with_gateway();
+    let path = machine.home.join(".env");
+    let agents = format!(
+        "DREAMER_AGENTS=\"main={}, work = ~/their work/memory ,kid\"\n",
+        machine.path("ws/memory").display()
+    );
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + &agents).unwrap();
+    machine.install();
+    // The user's own home folder, not the one of this test: that is whose `~` it is to the service.
+    let of_user = text(&machine.run("sh", &["-c", "getent passwd \"$(id -un)\" | cut -d: -f6"]).stdout);
+    let work = format!("\"-{}/their work/memory\"", of_user.trim());
+    for service in UNITS.into_iter().filter(|unit| unit.ends_with(".service")) {
+        let writable = machine.value(service, "ReadWritePaths");
+        assert!(writable.ends_with(&work), "{service}: {writable}");
+        assert_eq!(writable.matches("ws/memory").count(), 1, "each once: {writable}");
+    }
+}
+
+#[test]
 fn a_home_of_its_own_has_no_session_to_end() {
     let machine = Machine::new("my home", "");
     assert!(machine.install().contains("there is no gateway"));

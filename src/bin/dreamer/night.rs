@@ -48,6 +48,13 @@ fn not_due(warnings: &[String]) -> String {
     }
 }
 
+/// The summary object with what the operator should know; of a run that was not due, why.
+fn object(report: &DreamReport) -> serde_json::Value {
+    let mut object = summary(report);
+    object["warnings"] = report.warnings.clone().into();
+    object
+}
+
 /// The story goes to the log, the data to stdout: the summary object, or the log of a dry run, or one line.
 fn tell(config: &Config, report: &DreamReport, json: bool) -> Result<u8, Failure> {
     if report.status == Status::NotDue {
@@ -55,15 +62,14 @@ fn tell(config: &Config, report: &DreamReport, json: bool) -> Result<u8, Failure
         if !json {
             return print(&format!("{told}\n")).map(|()| 0);
         }
-        // The object has no room for reasons.
         tracing::info!("{told}");
-        return print(&format!("{}\n", summary(report))).map(|()| 0);
+        return print(&format!("{}\n", object(report))).map(|()| 0);
     }
     for line in story(report) {
         tracing::info!("{line}");
     }
     let text = match (json, report.status) {
-        (true, _) => format!("{}\n", summary(report)),
+        (true, _) => format!("{}\n", object(report)),
         (false, Status::DryRun) => dream_log(report, &report.started.with_timezone(&config.timezone)),
         (false, _) => format!(
             "{}: {} new, {} said again, {} merged or consolidated, {} faded, {} held back; {}\n",
@@ -82,4 +88,17 @@ fn tell(config: &Config, report: &DreamReport, json: bool) -> Result<u8, Failure
         return Ok(1);
     }
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_object_holds_the_warnings() {
+        let warnings = vec!["x.sqlite: it is locked".to_owned()];
+        let report = DreamReport { warnings, ..DreamReport::default() };
+        assert_eq!(object(&report)["warnings"], serde_json::json!(["x.sqlite: it is locked"]));
+        assert_eq!(object(&report)["status"], "done");
+    }
 }

@@ -67,10 +67,9 @@ pub(crate) async fn unmerge(config: &Config, id: &str) -> Result<u8, Failure> {
 
 /// Takes an episode up again.
 pub(crate) async fn redream(config: &Config, file: &str) -> Result<u8, Failure> {
-    let TakenUp { path, came_back, chunks, settled, passed_over } = redream::redream(config, file).await?;
-    let back = if came_back { "came back to" } else { "is in" };
-    let mut text =
-        format!("{} {back} {}\n", path.file_name().unwrap_or_default().display(), shown_folder(&path));
+    let taken = redream::redream(config, file).await?;
+    let mut text = place(&taken);
+    let TakenUp { chunks, settled, passed_over, .. } = taken;
     let _ = writeln!(
         text,
         "the next night distils its {chunks} chunks anew; {settled} of them were settled, {passed_over} passed over"
@@ -78,8 +77,12 @@ pub(crate) async fn redream(config: &Config, file: &str) -> Result<u8, Failure> 
     print(&text).map(|()| 0)
 }
 
-fn shown_folder(path: &std::path::Path) -> String {
-    path.parent().map(|folder| folder.display().to_string()).unwrap_or_default()
+/// Where an episode is read tonight: a file in its folder, or one of many in the gateway's database.
+fn place(taken: &TakenUp) -> String {
+    let TakenUp { name, path, came_back, .. } = taken;
+    let is_file = path.file_name().is_some_and(|file| file == name.as_str());
+    let place = path.parent().filter(|_| is_file).unwrap_or(path);
+    format!("{name} {} {}\n", if *came_back { "came back to" } else { "is in" }, place.display())
 }
 
 /// What the person at the terminal says; none if there is none.
@@ -170,4 +173,26 @@ fn done(of: &RunId, report: &DreamReport) -> Value {
         "memories": { "before": report.live.0, "after": report.live.1 },
         "dream_log": report.dream_log,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_episode_of_a_transcript_is_named_as_it_was_asked_for() {
+        let taken = |name: &str, path: &str, came_back| TakenUp {
+            name: name.into(),
+            path: path.into(),
+            came_back,
+            chunks: 1,
+            settled: 0,
+            passed_over: 0,
+        };
+        let name = "2026-11-30-transcript-a0f5.2.sqlite";
+        let database = "/state/agents/main/agent/openclaw-agent.sqlite";
+        assert_eq!(place(&taken(name, database, false)), format!("{name} is in {database}\n"));
+        let file = taken("2026-11-30.md", "/ws/memory/2026-11-30.md", true);
+        assert_eq!(place(&file), "2026-11-30.md came back to /ws/memory\n");
+    }
 }

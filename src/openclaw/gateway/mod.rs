@@ -199,6 +199,11 @@ impl GatewayError {
         matches!(self, Self::NotPaired { .. } | Self::MissingScope { .. } | Self::ClientRejected { .. })
     }
 
+    /// Whether it may work later by itself: it is starting, or busy.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.exit_code() == 75
+    }
+
     /// The exit code: 75 where it may work later by itself, 78 where a setting must change, else 1.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

@@ -11,12 +11,34 @@ pub(crate) mod tree;
 pub(crate) mod twins;
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use line::Line;
 pub(crate) use standing::Standing;
+
+/// Where an agent's database lies in its folder.
+const DATABASE: &str = "agent/openclaw-agent.sqlite";
+/// So many of the newest sessions are looked at, where not all are read.
+const SESSIONS: usize = 200;
+/// So many of the newest events of a database, likewise.
+const EVENTS: u32 = 20_000;
+/// Bytes of a first line at most.
+const FIRST_LINE: u64 = 64 * 1024;
+/// The end of what is told of a store that cannot be read.
+const WAIT: &str = "its transcripts wait";
+/// The end of what is told where no agent's folder can be read.
+const NOT_READ: &str = "transcripts are not read";
+/// The beginning of what is told where there are none.
+pub(crate) const NONE_LIES: &str = "no transcript lies under";
+
+/// Whether that warning of a night says that transcripts were not read at all, which the operator must hear of.
+pub(crate) fn is_trouble(warning: &str) -> bool {
+    warning.ends_with(WAIT) || warning.ends_with(NOT_READ) || warning.starts_with(NONE_LIES)
+}
 
 /// One session as the gateway wrote it down.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,10 +77,7 @@ pub(crate) fn read(state_dir: &Path, wanted: impl Fn(&str) -> bool, session: Opt
         Ok(folders) => folders,
         Err(error) => {
             if error.kind() != std::io::ErrorKind::NotFound {
-                all.warnings.push(format!(
-                    "{}: {error}: transcripts are not read",
-                    state_dir.join("agents").display()
-                ));
+                all.warnings.push(format!("{}: {error}: {NOT_READ}", state_dir.join("agents").display()));
             }
             return all;
         }
@@ -77,7 +96,7 @@ pub(crate) fn read(state_dir: &Path, wanted: impl Fn(&str) -> bool, session: Opt
 
 impl Transcripts {
     fn of_agent(&mut self, folder: &Path, agent: &str, session: Option<&str>) {
-        let database = folder.join("agent").join("openclaw-agent.sqlite");
+        let database = folder.join(DATABASE);
         let mut known = BTreeSet::new();
         if database.is_file() {
             match sqlite::read(&database, agent, session) {
@@ -85,9 +104,7 @@ impl Transcripts {
                     known = transcripts.iter().map(|transcript| transcript.session.clone()).collect();
                     self.take(agent, transcripts, warnings);
                 }
-                Err(error) => {
-                    self.warnings.push(format!("{}: {error}: its transcripts wait", database.display()))
-                }
+                Err(error) => self.warnings.push(format!("{}: {error}: {WAIT}", database.display())),
             }
         }
         let sessions = folder.join("sessions");
@@ -98,9 +115,7 @@ impl Transcripts {
                     let own = transcripts.into_iter().filter(|t| !known.contains(&t.session)).collect();
                     self.take(agent, own, warnings);
                 }
-                Err(error) => {
-                    self.warnings.push(format!("{}: {error}: its transcripts wait", sessions.display()))
-                }
+                Err(error) => self.warnings.push(format!("{}: {error}: {WAIT}", sessions.display())),
             }
         }
     }
@@ -114,6 +129,61 @@ impl Transcripts {
             .extend(transcripts.into_iter().filter(|transcript| transcript.standing != Standing::Private));
         self.warnings.extend(warnings);
     }
+}
+
+/// The first line of a session: where it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// When it began.
+    pub at: Option<DateTime<Utc>>,
+    /// The folder in which the agent works.
+    pub cwd: PathBuf,
+}
+
+/// The first lines of an agent's newest sessions, as far as they can be read.
+pub(crate) fn headers(state_dir: &Path, agent: &str) -> Vec<Header> {
+    let folder = state_dir.join("agents").join(agent);
+    let of_files = files(&folder.join("sessions")).into_iter().filter_map(|path| {
+        let mut first = String::new();
+        BufReader::new(std::fs::File::open(path).ok()?).take(FIRST_LINE).read_line(&mut first).ok()?;
+        Some(first)
+    });
+    let of_database = sqlite::events(&folder.join(DATABASE), sqlite::Which::First, SESSIONS as u32);
+    let lines = of_files.chain(of_database.unwrap_or_default().into_iter().map(|(_, event)| event));
+    lines.filter_map(|line| header(&line)).collect()
+}
+
+fn header(line: &str) -> Option<Header> {
+    let event: Value = serde_json::from_str(line).ok()?;
+    let is_header = event.get("type")? == "session";
+    let at = event.get("timestamp").and_then(Value::as_str).and_then(super::memory_folder::time);
+    is_header.then_some(Header { at, cwd: PathBuf::from(event.get("cwd")?.as_str()?) })
+}
+
+/// The events of an agent's newest sessions as they are written, with the session each is of, in the order in which they
+/// happened. What cannot be read is left out: for figures.
+pub(crate) fn raw(state_dir: &Path, agent: &str) -> Vec<(String, String)> {
+    let folder = state_dir.join("agents").join(agent);
+    let of_file = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let name = path.display().to_string();
+        text.lines().map(|line| (name.clone(), line.to_owned())).collect::<Vec<_>>()
+    };
+    let mut events: Vec<_> = files(&folder.join("sessions")).into_iter().flat_map(of_file).collect();
+    events.extend(sqlite::events(&folder.join(DATABASE), sqlite::Which::All, EVENTS).unwrap_or_default());
+    events
+}
+
+/// The newest session files.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .filter_map(|path| Some((std::fs::metadata(&path).ok()?.modified().ok()?, path)))
+        .collect();
+    files.sort();
+    files.into_iter().rev().take(SESSIONS).map(|(_, path)| path).collect()
 }
 
 /// A session's id as it stands in an episode's name.

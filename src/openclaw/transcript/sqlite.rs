@@ -87,6 +87,11 @@ fn read_once(
     agent: &str,
     session: Option<&str>,
 ) -> Result<(Vec<Transcript>, Vec<String>), Unreadable> {
+    with(path, |database| read_from(database, path, agent, session))
+}
+
+/// Lets a database be read without leaving a trace of that.
+fn with<T>(path: &Path, read: impl Fn(&Connection) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
     let wal = beside(path, "-wal").is_file();
     if wal && !beside(path, "-shm").exists() {
         let copy = tempfile::tempdir()?;
@@ -94,13 +99,52 @@ fn read_once(
         fs::copy(path, &name)?;
         fs::copy(beside(path, "-wal"), beside(&name, "-wal"))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        return read_from(&Connection::open_with_flags(&name, flags)?, path, agent, session);
+        return read(&Connection::open_with_flags(&name, flags)?);
     }
     let read_only =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let immutable = if !wal && is_wal_mode(path)? { "?immutable=1" } else { "" };
     let address = format!("file:{}{immutable}", escaped(path));
-    read_from(&Connection::open_with_flags(address, read_only)?, path, agent, session)
+    read(&Connection::open_with_flags(address, read_only)?)
+}
+
+/// Which events of each session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Every one.
+    All,
+    /// The one that tells of the session itself.
+    First,
+}
+
+/// The newest events with their sessions, in the order in which they happened: for figures, so any schema that has them
+/// will do, and what cannot be unpacked is left out.
+pub(super) fn events(path: &Path, which: Which, most: u32) -> Result<Vec<(String, String)>, Unreadable> {
+    if !path.is_file() {
+        return Ok(Vec::new());
+    }
+    with(path, |database| {
+        database.busy_timeout(PATIENCE)?;
+        let there = columns(database, "transcript_events")?;
+        let packed = there.contains("event_zstd") && there.contains("event_utf8_bytes");
+        let query = format!(
+            "SELECT session_id, event_json, {} FROM transcript_events {} ORDER BY created_at DESC, seq DESC LIMIT ?1",
+            if packed { "event_zstd, event_utf8_bytes" } else { "NULL, NULL" },
+            if which == Which::First { "WHERE seq <= 1" } else { "" }
+        );
+        let mut statement = database.prepare(&query)?;
+        let mut rows = statement.query([most])?;
+        let mut events = Vec::new();
+        while let Some(row) = rows.next()? {
+            let text = match row.get::<_, Option<String>>(1)? {
+                Some(text) => Some(text),
+                None => unpacked(row.get(2)?, row.get(3)?),
+            };
+            events.extend(text.map(|text| Ok::<_, Unreadable>((row.get(0)?, text))).transpose()?);
+        }
+        events.reverse();
+        Ok(events)
+    })
 }
 
 /// Whether the header says that the database is written in WAL mode.
