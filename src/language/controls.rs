@@ -23,7 +23,8 @@ static ESCAPE: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a literal pattern")
 });
 
-/// The text without hidden characters. Line breaks and tabs stay, the separators U+2028 and U+2029 become line breaks.
+/// The text without hidden characters. Line breaks and tabs stay; the separators U+2028, U+2029 and U+0085 become spaces,
+/// so that lines keep the numbers they have in the file.
 /// Doing it twice changes nothing.
 pub fn without_controls(text: &str) -> Cow<'_, str> {
     if !text.chars().any(may_hide) {
@@ -50,7 +51,8 @@ fn cleaned(text: &str) -> String {
         in_flag = c == FLAG || in_flag && is_tag(c) && before.is_some_and(|b| b != END_OF_TAG);
         match c {
             '\r' if chars.peek() == Some(&'\n') => {}
-            '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => clean.push('\n'),
+            '\r' => clean.push('\n'),
+            '\u{2028}' | '\u{2029}' | '\u{85}' => clean.push(' '),
             ZERO_WIDTH_JOINER | ZERO_WIDTH_NON_JOINER => {
                 if joins(c, before, chars.peek().copied()) {
                     clean.push(c);
@@ -140,7 +142,7 @@ mod tests {
             ("a\u{feff}b\u{2060}c\u{ad}d\u{3164}", "abcd"),
             ("\u{1b}[31mred\u{1b}[0m \u{1b}]8;;https://x.example\u{7}link\u{1b}]8;;\u{7}", "red link"),
             ("bell\u{7} nul\u{0} del\u{7f} csi\u{9b}1m", "bell nul del csi"),
-            ("a\u{2028}b\u{85}c\r\nd\re", "a\nb\nc\nd\ne"),
+            ("a\u{2028}b\u{85}c\r\nd\re", "a b c\nd\ne"),
             ("x\u{e0049}\u{e0067}\u{e006e}y", "xy"),
             ("a\u{fe01}\u{fe02}\u{e0101}b", "ab"),
             ("hi\u{fe0f}", "hi"),

@@ -592,6 +592,12 @@ mod tests {
         found
     }
 
+    #[test]
+    fn a_separator_that_is_no_line_break_moves_no_line() {
+        let chunks = notes("start\n\n\u{2028}A\n\nlast");
+        assert_eq!(chunks.iter().map(|chunk| chunk.lines).collect::<Vec<_>>(), [(1, 1), (3, 3), (5, 5)]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
