@@ -343,7 +343,7 @@ async fn bury_again(config: &Config, store: &Store, gathered: &Gathered, to: &st
         Some(Tombstone { vector, model: to.to_owned(), ..tombstone })
     });
     let new: Vec<Tombstone> = new.collect();
-    Tombstones::append(&state, &new)?;
+    Tombstones::replace(&state, &new)?;
     if new.len() < count {
         tracing::warn!(
             "{} forgotten for good are known by their words alone from now on: the same claim in other words may be learned \

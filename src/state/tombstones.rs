@@ -148,6 +148,19 @@ impl Tombstones {
         write(state_dir, events)
     }
 
+    /// Writes tombstones in the place of those that stand for the same ids, as when their vectors become another model's.
+    /// Ids without one are passed over.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn replace(state_dir: &Path, tombstones: &[Tombstone]) -> Result<(), StateError> {
+        let there = Self::read(state_dir)?;
+        let standing = tombstones.iter().filter(|tombstone| there.get(&tombstone.id).is_some());
+        let events = standing
+            .map(|tombstone| Event::Forgotten { format: FORMAT, tombstone: Box::new(tombstone.clone()) });
+        write(state_dir, events)
+    }
+
     /// Lifts the tombstones of ids: what they said may be remembered again. Ids without one are passed over.
     ///
     /// # Errors

@@ -453,6 +453,7 @@ mod tests {
     #[tokio::test]
     async fn failures_come_at_every_nth_request() {
         let server = FakeOpenAi::new()
+            .chat(|_| Reply::json(&json!({ "memories": [] })))
             .every(2, [Reply::CutOff("{".into()), Reply::Filtered, Reply::NotJson])
             .start()
             .await;
