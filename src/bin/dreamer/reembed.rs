@@ -16,11 +16,7 @@ use serde_json::{Value, json};
 
 use crate::args::Reembed;
 use crate::failure::{Failure, print};
-use crate::output;
-use crate::undo::agrees;
-
-/// Exit code where somebody must agree and nobody can be asked.
-const USAGE: u8 = 2;
+use crate::undo::refused;
 
 /// Moves the stored vectors to the configured model.
 pub(crate) async fn reembed(config: &Config, layers: &Layers, asked: Reembed) -> Result<u8, Failure> {
@@ -38,20 +34,10 @@ pub(crate) async fn reembed(config: &Config, layers: &Layers, asked: Reembed) ->
     if asked.dry_run || idle {
         return Ok(0);
     }
-    if !asked.yes {
-        match agrees("move the vectors?") {
-            Some(true) => {}
-            Some(false) => {
-                output::complain("nothing was changed");
-                return Ok(1);
-            }
-            None => {
-                output::complain(
-                    "nothing was changed: this is no terminal to ask on; `--yes` agrees beforehand",
-                );
-                return Ok(USAGE);
-            }
-        }
+    if !asked.yes
+        && let Some(code) = refused("move the vectors?")
+    {
+        return Ok(code);
     }
     let moved = reembed::reembed(config, &mover, &wish, &Progress::default().told(), Utc::now()).await?;
     let text = if asked.json { format!("{}\n", done(&moved)) } else { what_now(config, &moved) };

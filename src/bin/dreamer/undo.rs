@@ -29,20 +29,10 @@ pub(crate) async fn rollback(config: &Config, asked: &Rollback) -> Result<u8, Fa
     if !(asked.yes && asked.json) {
         show(&planned, asked.json)?;
     }
-    if !asked.yes {
-        match agrees("take this back?") {
-            Some(true) => {}
-            Some(false) => {
-                output::complain("nothing was changed");
-                return Ok(1);
-            }
-            None => {
-                output::complain(
-                    "nothing was changed: this is no terminal to ask on; `--yes` agrees beforehand",
-                );
-                return Ok(USAGE);
-            }
-        }
+    if !asked.yes
+        && let Some(code) = refused("take this back?")
+    {
+        return Ok(code);
     }
     let shown: Vec<RunId> = planned.iter().map(|run| run.of.clone()).collect();
     let reports = undo::rollback(config, &asked.run, Some(&shown), Utc::now(), Instant::now()).await?;
@@ -85,8 +75,19 @@ fn place(taken: &TakenUp) -> String {
     format!("{name} {} {}\n", if *came_back { "came back to" } else { "is in" }, place.display())
 }
 
+/// Asks the person at the terminal. The exit code where nobody agreed, which is said; none where somebody did.
+pub(crate) fn refused(question: &str) -> Option<u8> {
+    let (why, code) = match agrees(question) {
+        Some(true) => return None,
+        Some(false) => ("nothing was changed", 1),
+        None => ("nothing was changed: this is no terminal to ask on; `--yes` agrees beforehand", USAGE),
+    };
+    output::complain(why);
+    Some(code)
+}
+
 /// What the person at the terminal says; none if there is none.
-pub(crate) fn agrees(question: &str) -> Option<bool> {
+fn agrees(question: &str) -> Option<bool> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return None;
     }
