@@ -37,10 +37,9 @@ pub async fn distil(
         Reasoner::Extractive => clusters
             .into_iter()
             .map(|cluster| {
-                let draft = extractive::distil(&cluster);
-                let open =
-                    draft.as_ref().map_or_else(Vec::new, |draft| extractive::not_said(&cluster, draft));
-                (cluster, Answer::Drafts(draft.into_iter().collect(), open))
+                let drafts = extractive::distil(&cluster, most);
+                let open = extractive::not_said(&cluster, &drafts);
+                (cluster, Answer::Drafts(drafts, open))
             })
             .collect(),
         Reasoner::Model(model) => {

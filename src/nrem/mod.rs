@@ -33,7 +33,7 @@ use crate::nrem::dedup::{Known, Outcome, Place, dedup, says_the_same};
 use crate::nrem::draft::{Decision, MemoryDraft};
 use crate::nrem::select::Material;
 use crate::plan::id_of_new;
-use crate::providers::{ProviderError, Reasoner};
+use crate::providers::ProviderError;
 use crate::queues::retry::{self, About};
 use crate::remembered::Remembered;
 use crate::state::journal::Fate;
@@ -236,11 +236,8 @@ async fn compress_agent(
     while !ranked.is_empty() && compressed.failed.is_none() && compressed.exhausted.is_none() {
         let room = night.config.max_new_memories.saturating_sub(compressed.drafts.len());
         let most = if room == 1 { 1 } else { MEMORIES_A_CLUSTER };
-        let a_wave = match night.reasoner {
-            // A wave that could not overshoot: nothing is asked for that there is no room for.
-            Reasoner::Model(_) => room / most,
-            Reasoner::Extractive => room,
-        };
+        // A wave that could not overshoot: nothing is asked for that there is no room for.
+        let a_wave = room / most;
         if a_wave == 0 {
             break;
         }

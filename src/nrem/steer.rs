@@ -106,7 +106,7 @@ static ABOUT_SOMEBODY: LazyLock<Regex> = LazyLock::new(|| {
 static ASKS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[
         r"\bplease\b|\bi('d| would)? (want|like|prefer) (you|it if you)\b|\bfrom now on\b|\bremember (to|that)\b",
-        r"请|以后.{0,8}(都|要|别|不要|用)|一定要|^别|记住|不要",
+        r"(^|[,;.。\s])请[^教假客问]|请(你|您|帮|把|勿|不要|用|以|给)|以后.{0,8}(都|要|别|不要|用)|一定要|^别|记住|(^|[^要])不要",
         r"\bbitte\b|\bich möchte\b|\bab (jetzt|sofort)\b|\bmerke? dir\b",
         r"(ください|てほしい|お願い|頼む|こと)[。.!]?$|今後は|必ず",
         r"(줘|주세요|해라|하세요|지 ?마|마세요|바란다|바라|부탁)[.!]?|앞으로",
