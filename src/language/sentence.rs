@@ -123,7 +123,9 @@ fn ends_here(before: &str, mark: &str, after: &str) -> bool {
     }
     // "1. First point", "am 3. Mai": a number with a dot at the start, or before a month.
     let numbered = !word.is_empty() && word.len() <= 2 && word.bytes().all(|b| b.is_ascii_digit());
-    !(numbered && (before.trim() == word || starts_with_month(after)))
+    let before_it = before[..before.len() - word.len()].trim_end();
+    let point = before_it.ends_with([':', '：', ',', '，', ';', '；']);
+    !(numbered && (before_it.is_empty() || point || starts_with_month(after)))
 }
 
 fn starts_with_month(text: &str) -> bool {

@@ -49,6 +49,8 @@ pub struct Chunk {
     pub text: String,
     /// In a dialogue, the assistant message just before it, which is evidence too, as said by the assistant.
     pub reply_to: Option<String>,
+    /// First and last line of `reply_to` in the file, counted from 1.
+    pub reply_lines: Option<(usize, usize)>,
     /// Its neighbours in the conversation, shortened: they help to understand, they are never evidence.
     pub context: Vec<String>,
     /// Memories recalled into this session before the message.
@@ -120,8 +122,11 @@ fn of_session(episode: &Episode, messages: &[Message], timezone: Tz) -> Vec<Chun
         let context = context(messages, &places, answered.unwrap_or(index), index);
         for (part, range) in split::parts(&message.text).into_iter().enumerate() {
             let text = message.text[range].trim().to_owned();
-            let reply_to = answered.filter(|_| part == 0).map(|answered| messages[answered].text.clone());
-            chunks.push(Chunk { text, reply_to, context: context.clone(), standing, ..whole.clone() });
+            let answered = answered.filter(|_| part == 0).map(|answered| &messages[answered]);
+            let reply_to = answered.map(|message| message.text.clone());
+            let reply_lines = answered.map(|message| message.lines);
+            let context = context.clone();
+            chunks.push(Chunk { text, reply_to, reply_lines, context, standing, ..whole.clone() });
         }
     }
     chunks
@@ -213,6 +218,7 @@ fn blank(episode: &Episode, speaker: Speaker, said_at: DateTime<Utc>, timezone: 
         date: said_at.with_timezone(&timezone).date_naive(),
         text: String::new(),
         reply_to: None,
+        reply_lines: None,
         context: Vec::new(),
         injected: Vec::new(),
         standing: Standing::Evidence,

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 
 use crate::detail;
 use crate::memory::Departure;
-use crate::nrem::quote::{of_different_people, words_of};
+use crate::nrem::quote::{Quote, of_different_people, words_of};
 
 /// A known text that a draft resembles.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +58,8 @@ pub enum Outcome {
 /// Decides about a draft that resembles `known`, most similar first.
 pub fn dedup(text: &str, said_on: NaiveDate, known: &[Known], duplicate: f32) -> Outcome {
     let same = |k: &&Known| k.similarity >= duplicate && says_the_same(text, said_on, &k.text, k.said_on);
-    if let Some(k) = known.iter().filter(|k| k.place == Place::Live).find(same) {
+    let live = known.iter().filter(|k| k.place == Place::Live);
+    if let Some(k) = live.filter(same).find(|k| adds_nothing(text, &k.text)) {
         return Outcome::Reinforce { id: k.id.clone(), similarity: k.similarity };
     }
     let mut against = Vec::new();
@@ -84,6 +85,16 @@ pub fn says_the_same(one: &str, one_on: NaiveDate, other: &str, other_on: NaiveD
         && detail::difference(&words_of(one), &words_of(other), Some(one_on), Some(other_on)).is_none()
 }
 
+/// Whether a quote may count as said already: at least half of its words of content stand in the other text. A model
+/// words a claim by what it says; of two quotes that are alike ("I like films", "I like comedies and romance films") the
+/// second may say more. Any other text may.
+pub fn adds_nothing(new: &str, known: &str) -> bool {
+    Quote::read(new).is_none_or(|quote| {
+        let known = words_of(known);
+        detail::shared(&quote.words, &known) * 2 >= detail::shared(&quote.words, &quote.words)
+    })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -95,6 +106,30 @@ mod tests {
 
     fn day() -> NaiveDate {
         NaiveDate::from_ymd_opt(2026, 3, 10).unwrap()
+    }
+
+    #[test]
+    fn a_quote_that_says_more_is_no_duplicate() {
+        for (new, old, nothing) in [
+            (
+                "User (2026-03-11): “I like comedies and romance films.”",
+                "User (2026-03-10): “I love travelling and watching films.”",
+                false,
+            ),
+            (
+                "User (2026-03-11): “I love watching films.”",
+                "User (2026-03-10): “I love travelling and watching films.”",
+                true,
+            ),
+            (
+                "用户（2026-03-11）：“我喜欢喜剧片和爱情片”",
+                "用户（2026-03-10）：“我很喜欢旅游和看电影”",
+                false,
+            ),
+            ("The user likes comedies.", "The user loves films.", true),
+        ] {
+            assert_eq!(adds_nothing(new, old), nothing, "{new} | {old}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::memory::{Departure, Partition, Similarity};
 use crate::nrem::ask::Answer;
 use crate::nrem::chunk::{Chunk, Standing};
 use crate::nrem::cluster::{Cluster, dot};
-use crate::nrem::dedup::{Known, Outcome, Place, dedup, says_the_same};
+use crate::nrem::dedup::{Known, Outcome, Place, adds_nothing, dedup, says_the_same};
 use crate::nrem::draft::{Decision, MemoryDraft};
 use crate::nrem::select::Material;
 use crate::plan::id_of_new;
@@ -235,7 +235,7 @@ async fn compress_agent(
     compressed.clusters = ranked.len();
     while !ranked.is_empty() && compressed.failed.is_none() && compressed.exhausted.is_none() {
         let room = night.config.max_new_memories.saturating_sub(compressed.drafts.len());
-        let most = if room == 1 { 1 } else { MEMORIES_A_CLUSTER };
+        let most = room.min(night.reasoner.most_a_cluster());
         // A wave that could not overshoot: nothing is asked for that there is no room for.
         let a_wave = room / most;
         if a_wave == 0 {
@@ -594,6 +594,7 @@ fn twin_of(draft: &MemoryDraft, vector: &[f32], compressed: &Compressed, duplica
         other.draft.agent() == draft.agent()
             && dot(&other.vector, vector) >= duplicate
             && says_the_same(&draft.text, draft.said_on(), &other.draft.text, other.draft.said_on())
+            && adds_nothing(&draft.text, &other.draft.text)
     })
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn chunk(text: &str, speaker: &str) -> Chunk {
         date: NaiveDate::from_ymd_opt(2026, 3, 10).expect("a valid date"),
         text: text.into(),
         reply_to: None,
+        reply_lines: None,
         context: vec![],
         injected: vec![],
         standing: Standing::Evidence,

@@ -105,10 +105,10 @@ static ABOUT_SOMEBODY: LazyLock<Regex> = LazyLock::new(|| {
 /// What the user asks of the agent, beyond plain orders. On normalised text.
 static ASKS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[
-        r"\bplease\b|\bi('d| would)? (want|like|prefer) (you|it if you)\b|\bfrom now on\b|\bremember (to|that)\b",
-        r"(^|[,;.。\s])请[^教假客问]|请(你|您|帮|把|勿|不要|用|以|给)|以后.{0,8}(都|要|别|不要|用)|一定要|^别|记住|(^|[^要])不要",
+        r"\bplease\b|\bi('d| would)? (want|like|prefer) (you|it if you)\b|\bfrom now on\b|\bremember (to|that)\b|\bcall me\b|\bremind me\b",
+        r"(^|[,;.。\s])请[^教假客问]|请(你|您|帮|把|勿|不要|用|以|给)|以后.{0,8}(都|要|别|不要|用)|一定要|^别|记住|(^|[^要])不要|(注意|记得)(一下)?$|别(让我|把|给我|安排)|以后(回答|回复|推荐|跟我|给我|说话)",
         r"\bbitte\b|\bich möchte\b|\bab (jetzt|sofort)\b|\bmerke? dir\b",
-        r"(ください|てほしい|お願い|頼む|こと)[。.!]?$|今後は|必ず",
+        r"(ください|てほしい|お願い|頼む|こと|ないで|にして(ね)?|って呼んで|と呼んで)[。.!]?$|お願い。|今後は|必ず.{0,40}(ください|て|ように)[。.!]?$",
         r"(줘|주세요|해라|하세요|지 ?마|마세요|바란다|바라|부탁)[.!]?|앞으로",
     ])
 });

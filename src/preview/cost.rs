@@ -57,7 +57,10 @@ impl Cost {
         for chunk in evidence {
             agents.entry(&chunk.agent).or_default().push(chunk);
         }
-        let new = |chunks: &Vec<&Chunk>| config.max_new_memories.min(chunks.len() * MEMORIES_A_CLUSTER);
+        let new = |chunks: &Vec<&Chunk>| match config.llm_provider {
+            LlmProvider::Extractive => config.max_new_memories,
+            _ => config.max_new_memories.min(chunks.len() * MEMORIES_A_CLUSTER),
+        };
         let most_new: usize = agents.values().map(new).sum();
         let claims = rows + most_new;
         let waves: Vec<Vec<Cluster>> = agents.values().flat_map(|chunks| waves(config, chunks)).collect();

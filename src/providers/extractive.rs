@@ -88,7 +88,9 @@ pub fn not_said(cluster: &Cluster, drafts: &[MemoryDraft]) -> Vec<String> {
         drafts.iter().map(|draft| (words_of(&draft.text), draft)).collect();
     let other = cluster.chunks.iter().enumerate().filter(|(index, chunk)| {
         let differs = |s: &Sentence<'_>, (words, draft): &(String, &MemoryDraft)| {
-            detail::difference(s.words, words, Some(chunk.date), Some(draft.said_on())).is_some()
+            let whole = detail::shared(s.words, s.words);
+            detail::shared(s.words, words) * 2 < whole
+                || detail::difference(s.words, words, Some(chunk.date), Some(draft.said_on())).is_some()
         };
         let new = |s: &Sentence<'_>| !s.leans && said.iter().all(|draft| differs(s, draft));
         !rests(chunk) && claims(*index, chunk).iter().filter(|s| s.speaker != Speaker::Assistant).any(new)
@@ -158,24 +160,35 @@ fn score(index: usize, sentences: &[Sentence<'_>], cluster: &Cluster) -> f64 {
     score
 }
 
-/// The next best claim of the same text that says something else; one that leans on its neighbour only right behind it.
+/// A claim of the same text that belongs to this one: it leans on it, or it goes on about the same, right behind it.
 fn second(best: usize, order: &[(f64, usize)], sentences: &[Sentence<'_>], taken: &[usize]) -> Option<usize> {
     let one = &sentences[best];
+    let between = |from: usize, to: usize| {
+        let places = sentences[from].place + 1..sentences[to].place;
+        let same = |s: &Sentence<'_>| s.chunk == one.chunk && s.speaker == one.speaker;
+        places.len() > 2 || sentences.iter().any(|s| same(s) && !s.leans && places.contains(&s.place))
+    };
     let suits = |i: usize| {
         let other = &sentences[i];
         other.chunk == one.chunk
             && other.speaker == one.speaker
-            && (!other.leans || other.place == one.place + 1)
             && !repeats(i, best, sentences)
             && !taken.contains(&i)
+            && match other.leans {
+                // Nothing else that was claimed stands between the two.
+                true => other.place > one.place && !between(best, i),
+                false => one.kind.goes_on() && other.kind.goes_on() && one.place.abs_diff(other.place) == 1,
+            }
     };
-    order.iter().map(|(_, i)| *i).find(|i| suits(*i))
+    let leaning = order.iter().map(|(_, i)| *i).find(|i| sentences[*i].leans && suits(*i));
+    leaning.or_else(|| order.iter().map(|(_, i)| *i).find(|i| suits(*i)))
 }
 
 /// What stands between two sentences of one text that are quoted together.
 fn joint(first: &Sentence<'_>, second: &Sentence<'_>) -> &'static str {
     let whole = first.words.ends_with(['.', '!', '。', '！', '…', '”', '"', '」']);
-    match (first.place + 1 == second.place && whole, first.words.chars().any(language::is_cjk)) {
+    let unspaced = first.words.chars().any(language::is_cjk) && !first.words.chars().any(language::is_hangul);
+    match (first.place + 1 == second.place && whole, unspaced) {
         (true, true) => "",
         (true, false) => " ",
         (false, true) => "…",
@@ -198,6 +211,7 @@ fn quote(picked: &[usize], sentences: &[Sentence<'_>], cluster: &Cluster) -> Opt
     let by_user = first.speaker == Speaker::User;
     let importance = match kind {
         Kind::Health => 0.9,
+        Kind::Wish => 0.8,
         _ => importance_of(category, by_user, !details.dates.is_empty()),
     };
     let draft = MemoryDraft {
@@ -211,10 +225,22 @@ fn quote(picked: &[usize], sentences: &[Sentence<'_>], cluster: &Cluster) -> Opt
         origin: Origin::Extractive,
         reason: format!("{}, chosen by rules", kind.name()),
         prompt: None,
-        chunks: vec![chunk.clone()],
+        chunks: vec![source(chunk, &first.speaker)],
         text: Quote { speaker: first.speaker.clone(), said_on: chunk.date, words }.into_text(),
     };
     problems(&draft).is_empty().then_some(draft)
+}
+
+/// The chunk a quote rests on: of the assistant's words before it, those and where they stand.
+fn source(chunk: &Chunk, speaker: &Speaker) -> Chunk {
+    match (&chunk.reply_to, chunk.reply_lines) {
+        (Some(words), Some(lines))
+            if *speaker == Speaker::Assistant && chunk.speaker != Speaker::Assistant =>
+        {
+            Chunk { speaker: Speaker::Assistant, text: words.clone(), lines, reply_to: None, ..chunk.clone() }
+        }
+        _ => chunk.clone(),
+    }
 }
 
 /// A capital at the start, where a plain word came to stand there because what stood before it was left out.

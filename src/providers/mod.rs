@@ -24,6 +24,8 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use crate::language::counted;
+use crate::nrem::MEMORIES_A_CLUSTER;
+use crate::nrem::cluster::MAX_CLUSTER;
 use crate::privacy::Outbound;
 
 /// The similarities at which texts belong together, as cosines of one embedder: they are a property of the model.
@@ -158,6 +160,14 @@ pub enum Reasoner<'a> {
 }
 
 impl Reasoner<'_> {
+    /// Most memories it is asked for of one cluster: a model's cost tokens, rules take every claim.
+    pub fn most_a_cluster(&self) -> usize {
+        match self {
+            Self::Model(_) => MEMORIES_A_CLUSTER,
+            Self::Extractive => MAX_CLUSTER,
+        }
+    }
+
     /// The name that logs and reports give it.
     pub fn name(&self) -> &str {
         match self {

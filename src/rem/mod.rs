@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::forget::memorial::Said;
 use crate::language;
 use crate::memory::{Departure, Memory, Reconciled, Similarity, text_digest};
-use crate::nrem::dedup::says_the_same;
+use crate::nrem::dedup::{adds_nothing, says_the_same};
 use crate::nrem::draft::evidence;
 use crate::nrem::{Compressed, NewDraft};
 use crate::queues::retry::About;
@@ -451,7 +451,8 @@ fn settle_plain_duplicates(
             if taken || candidate.similarity.0 < night.thresholds.duplicate {
                 continue;
             }
-            if says_the_same(&one.text, one.said_on, &other.text, other.said_on) {
+            let same = says_the_same(&one.text, one.said_on, &other.text, other.said_on);
+            if same && adds_nothing(&one.text, &other.text) {
                 let (new, old, similarity) = (neighbourhood.new, candidate.claim, candidate.similarity.0);
                 settle_by_rule(new, old, similarity, "nothing that matters differs".into(), may_leave, rem);
                 if !rem.resolutions.is_taken(new) && (rem.claims[new].pinned || rem.claims[old].pinned) {

@@ -2,18 +2,23 @@
 //! conversation it was said in.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use chrono::NaiveDate;
+use regex::Regex;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::clause::{bare, clauses, untied, without_empty_ends};
-use super::rules::{Kind, Rules, rules_for};
+use super::rules::{Kind, Rules, pattern, rules_for};
 use crate::detail::{self, Details};
 use crate::episode::Speaker;
 use crate::language;
 use crate::memory::Category;
 use crate::nrem::category::categorise;
 use crate::nrem::steer;
+
+/// Numbered points in one line, behind what they are points of.
+static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"[:：]\s*1[.)、].*\b2[.)、]"]));
 
 /// A sentence worth a memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +46,9 @@ pub(super) struct Setting<'a> {
 pub(super) fn claim<'a>(sentence: &'a str, setting: Setting<'_>) -> Option<Claim<'a>> {
     let sentence = sentence.trim();
     let whole = sentence.contains("```") || sentence.contains('\n');
+    if sentence.contains("```") && *setting.speaker != Speaker::Note {
+        return None;
+    }
     let rules = rules_for(sentence).filter(|_| *setting.speaker != Speaker::Note && !whole);
     match (rules, setting.speaker) {
         (Some(rules), Speaker::Assistant) => recommendation(sentence, rules),
@@ -68,15 +76,15 @@ fn by_shape(sentence: &str) -> Option<Claim<'_>> {
 
 fn by_rules<'a>(sentence: &'a str, rules: &Rules, setting: Setting<'_>) -> Option<Claim<'a>> {
     // What is to hold for good is said to the agent, so it is looked for before words to the agent are taken off.
-    let normal = bare(sentence);
-    let wish = *setting.speaker == Speaker::User
-        && rules.lasting.is_match(&normal)
-        && steer::is_request(sentence)
-        && !sentence.ends_with(['?', '？']);
-    if wish && !rules.talk.is_match(&normal) {
+    if *setting.speaker == Speaker::User && is_lasting_wish(sentence, rules) {
         return Some(Claim { words: sentence, kind: Kind::Wish, leans: false });
     }
     let words = without_empty_ends(sentence, rules, |clause| is_empty(clause, rules, setting.date))?;
+    let first = clauses(sentence).into_iter().next()?;
+    let opens = |clause: &str| untied(clause, rules).is_some_and(|words| rules.task.is_match(&bare(words)));
+    if opens(&sentence[first]) || opens(words) || rules.fragment.is_match(&bare(words)) {
+        return None;
+    }
     if is_too_short(words) || language::is_question(words) || language::is_small_talk(words) {
         return None;
     }
@@ -91,16 +99,44 @@ fn by_rules<'a>(sentence: &'a str, rules: &Rules, setting: Setting<'_>) -> Optio
     if kind == Kind::Plan && rules.today.is_match(&bare(sentence)) && !is_firm(&details) {
         return None;
     }
+    // What somebody feels in answer to something is hardly understood without it.
+    let bare_feeling = kind == Kind::Trouble && setting.answers && content(&normal, rules) < 3;
+    if bare_feeling && !lasts(&normal, rules) {
+        return None;
+    }
     if content(&normal, rules) + firm_in(&details) < kind.least_content() {
         return None;
     }
-    let leans = points_back(&normal, rules) || rules.sequel.is_match(&bare(sentence));
+    let firm = firm_in(&details) + dates_in(&details, setting.date);
+    let said = own(&normal, rules) == Some(true)
+        && (firm >= 2 || firm_in(&details) > 0 && !details.names.is_empty());
+    let leans = (points_back(&normal, rules) || rules.sequel.is_match(&bare(sentence))) && !said;
+    // What somebody must not eat stands as often in the request before it as in the words themselves.
+    let end = words.as_ptr() as usize + words.len() - sentence.as_ptr() as usize;
+    let words = if kind == Kind::Health { &sentence[..end] } else { words };
     Some(Claim { words, kind, leans })
+}
+
+/// Whether a clause tells of these days or of a habit.
+fn lasts(normal: &str, rules: &Rules) -> bool {
+    let of = |kind: Kind| matches!(kind, Kind::Ongoing | Kind::Habit | Kind::Identity | Kind::State);
+    rules.kinds.iter().any(|(kind, pattern)| of(*kind) && pattern.is_match(normal))
 }
 
 /// Whether somebody speaks of themselves; none where the language leaves that out.
 fn own(normal: &str, rules: &Rules) -> Option<bool> {
     rules.own.as_ref().map(|own| own.is_match(normal))
+}
+
+/// Whether the user asks for something that is to hold for good.
+fn is_lasting_wish(sentence: &str, rules: &Rules) -> bool {
+    let asks = |words: &str| {
+        let words = untied(words, rules).unwrap_or(words);
+        let normal = bare(words);
+        rules.lasting.is_match(&normal) && steer::is_request(words) && !rules.talk.is_match(&normal)
+    };
+    let mut parts = clauses(sentence).into_iter().map(|range| &sentence[range]);
+    !sentence.ends_with(['?', '？']) && (asks(sentence) || parts.any(asks))
 }
 
 /// Whether a clause says nothing of its own.
@@ -136,7 +172,7 @@ fn kind(
     if opinion > 0 && own(first, rules) == Some(false) && !firm {
         return None;
     }
-    let said = &normal[opinion..];
+    let said = &*rules.aside.replace_all(&normal[opinion..], "·");
     let own = own(said, rules).unwrap_or(true);
     let of_self = |kind: Kind| {
         let lasting = matches!(
@@ -153,14 +189,22 @@ fn kind(
     }
     let written = language::normalise(words);
     let inside = |name: &String| !written.starts_with(&language::normalise(name));
-    let told = firm || details.likely_names.iter().any(inside);
+    let dated = firm_in(details) + dates_in(details, setting.date);
+    let told = firm || dated > 0 || details.likely_names.iter().any(inside);
     let definite = ["the ", "our ", "all "].iter().any(|start| said.starts_with(start)) && !setting.answers;
-    (rules.fact.is_match(said) && opinion == 0 && (told || definite)).then_some(Kind::Fact)
+    // A list, two values, or a language that needs no verb to tell who: the value itself is the fact.
+    let bare_values = dated >= 2 || rules.own.is_none() && firm || LIST.is_match(&normal) && told;
+    (opinion == 0 && (bare_values || rules.fact.is_match(said) && (told || definite))).then_some(Kind::Fact)
 }
 
 /// Whether there is anything that can be looked up later: a number, a name, an address, a day other than today.
 fn is_firm(details: &Details) -> bool {
     firm_in(details) > 0
+}
+
+/// Days that are told, other than the one it was said on.
+fn dates_in(details: &Details, said_on: NaiveDate) -> usize {
+    details.dates.iter().filter(|date| date.full() != Some(said_on)).count()
 }
 
 fn firm_in(details: &Details) -> usize {
@@ -214,12 +258,17 @@ fn head(normal: &str) -> &str {
 }
 
 fn recommendation<'a>(sentence: &'a str, rules: &Rules) -> Option<Claim<'a>> {
-    let lower = sentence.to_lowercase();
-    let says = ["recommend", "suggest", "推荐", "建议", "おすすめ", "お勧め", "추천"]
-        .iter()
-        .any(|w| lower.contains(w));
-    let names = sentence.chars().any(|c| matches!(c, '《' | '“' | '"' | '「' | '『'));
-    if !says || !names || language::is_question(sentence) {
+    let letter = ["hi ", "hello ", "dear "].iter().any(|start| sentence.to_lowercase().starts_with(start));
+    if letter
+        || rules.offer.is_match(&language::normalise(sentence))
+        || sentence.contains("你好")
+        || sentence.contains("您好")
+    {
+        return None;
+    }
+    let titled = sentence.chars().any(|c| matches!(c, '《' | '“' | '"' | '「' | '『'));
+    let named = titled || !detail::details(sentence, None).names.is_empty();
+    if !rules.advice.is_match(&language::normalise(sentence)) || !named || language::is_question(sentence) {
         return None;
     }
     let words = without_empty_ends(sentence, rules, language::is_small_talk)?;

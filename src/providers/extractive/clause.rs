@@ -112,7 +112,9 @@ pub(super) fn without_empty_ends<'a>(
 /// The words without those at their start that only tie them to what came before; none when nothing else is there.
 pub(super) fn untied<'a>(words: &'a str, rules: &Rules) -> Option<&'a str> {
     let lower = lowered(words);
-    let start = rules.opening.find(&lower).map_or(0, |found| found.end());
+    // The next step of something keeps the word that says so.
+    let opening = rules.opening.find(&lower).filter(|found| !rules.sequel.is_match(found.as_str()));
+    let start = opening.map_or(0, |found| found.end());
     let rest = words[start..].trim_start_matches(|c: char| c.is_whitespace() || ",，、:：".contains(c));
     rest.chars().any(char::is_alphanumeric).then_some(rest)
 }
@@ -162,7 +164,7 @@ mod tests {
             ("By the way, I moved to Lisbon.", Some("I moved to Lisbon.")),
             ("Okay, thanks.", None),
             ("你好，我叫小明，你呢？", Some("我叫小明")),
-            ("However, then", None),
+            ("However, also", None),
         ] {
             let rules = rules_for(sentence).unwrap_or_else(|| rules_for("I am here").unwrap());
             assert_eq!(without_empty_ends(sentence, rules, empty), expected, "{sentence}");

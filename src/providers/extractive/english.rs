@@ -8,7 +8,7 @@ use super::rules::{Kind, Rules, pattern};
 macro_rules! self_verb {
     ($verbs:expr) => {
         concat!(
-            r"\b(?:i|we|my \w+(?: and i)?|\w+ and i)(?:'ve| have|'d| had|'m| am|'re| are)?(?: also| just| recently| finally| even| once|",
+            r"\b(?:i|we|my (?:\w+ ){0,2}\w+(?: and i)?|\w+ and i)(?:'ve| have|'d| had|'m| am|'re| are)?(?: also| just| recently| finally| even| once|",
             r" really| still| always| usually| often| actually| already| then| both| currently| now| sometimes| never| don't| do not|",
             r" didn't| did not| haven't| not| absolutely| truly| especially| particularly| quite| successfully| currently| mostly)*",
             r" (?:", $verbs, r")\b"
@@ -19,9 +19,13 @@ macro_rules! self_verb {
 pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
     opening: pattern(&[concat!(
         r"^(?:(?:and|but|so|then|also|however|anyway|actually|well|btw|by the way|speaking of which|speaking of that|",
-        r"for example|for instance|in fact|moreover|furthermore|plus|yet|or|first|firstly|finally|lastly|hmm+|um+|oh|",
+        r"for example|for instance|in fact|moreover|furthermore|plus|yet|or|firstly|first of all|one more thing|finally|lastly|hmm+|um+|oh|",
         r"in addition|as for me|to be honest|honestly|frankly|therefore|of course|not yet)\b[\s,:]*)+"
     )]),
+    task: pattern(&[
+        r"^(?:please |now |ok |okay |can you |could you |also )*(?:write|draft|translate|summari[sz]e|explain|fix|review|generate|show|tell|list|help|rewrite|convert|compare|suggest|recommend|proofread|shorten|give me|find me|make it|look up)\b",
+        r"^(?:a (?:bit|little)|slightly|much) (?:more|less) \w+$|\bany (?:ideas|tips|suggestions|recommendations)\b",
+    ]),
     talk: pattern(&[
         r"\b(?:chat|chatting|chatted|talk|talking|speak|discuss)(?: (?:more|again|about \w+))* (?:with|to) you\b|\b(?:today's|our|this|first|the) (?:chat|conversation|talk)\b",
         r"\b(?:let's|we (?:can|could|should)|want(?:ed)? to|would like to|'d like to|love to|hope to|continue to) (?:\w+ )?(?:chat|talk|discuss|ask|stay in touch|share)\b",
@@ -47,7 +51,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd)\b|\bai (?:companion|assistant|friend)\b|\bmy friend[.!]?$|^(?:dear |my )?(?:ai|friend|companion)$|^for (?:your|the|all)\b|^thank|\bplease\b",
     ]),
     lasting: pattern(&[
-        r"\bcall me\b|\bfrom now on\b|\bin (?:the )?future\b.{0,30}\byou\b|\b(?:please |do )?(?:always|never) \w+|\bwhenever\b.{0,60}\b(?:please|you)\b|\bremember (?:that )?(?:i|my|we|our)\b",
+        r"\bcall me\b|\bremind me to\b|\bdon't (?:[\w']+ ){1,8}(?:again|anymore)\b|\bfrom now on\b|\bin (?:the )?future\b.{0,30}\byou\b|\b(?:please |do )?(?:always|never) \w+|\bwhenever\b.{0,60}\b(?:please|you)\b|\bremember (?:that )?(?:i|my|we|our)\b",
         r"\bi(?:'d| would)? (?:want|like|prefer|need) you to\b|\bdon't (?:ever|call|use|send|remind|mention)\b|\bremind me (?:every|each|on)\b",
         r"\b(?:answer|reply|write|respond|speak)(?: to me)? in (?:english|german|french|spanish|chinese|japanese|korean|italian|short|bullet)\b",
     ]),
@@ -55,6 +59,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         r"\bweather\b|\b(?:sunny|rainy|cloudy|gloomy) (?:day|today|outside)\b|\bbeautiful day\b|\bnice day\b|^today is (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)$",
     ]),
     vague: pattern(&[
+        r"\bheard of (?:a|an|some)\b[^,]*$",
         r"\b(?:a|an|some|many|one|two|few|several|any|other)(?: \w+)? (?:problems?|troubles?|questions?|things?|issues?|matters?|difficult(?:y|ies)|suggestions?|advice|recommendations?|ways?|ideas?|methods?|photos|pictures)(?: (?:today|recently|lately|happened|\w+ recently|to ask|to talk about|that happened))*$",
         r"\b(?:encountered|ran into|have|had|met|faced|got|facing) (?:a|an|some)(?: \w+)? (?:problems?|troubles?|issues?|difficult(?:y|ies))(?: (?:today|recently|lately|now))?(?: and\b.*)?$",
         r"^(?:i|we) (?:don't|do not) know (?:what to do|how to (?:solve|do|handle) it|where to (?:go|start|begin))(?: and feel helpless)?$",
@@ -72,6 +77,16 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
     passing: pattern(&[
         r"\b(?:have|having|eat|cook|get|take) (?:dinner|lunch|breakfast|supper|a shower|a nap|some rest)(?: now| soon)?\b|\b(?:go|going|off) to (?:bed|sleep|work now)\b|\bright now\b|\bin a (?:minute|moment|bit)\b|\bbe right back\b",
         r"^(?:i'm|i am|we're|we are) (?:quietly |just |simply )?(?:sitting|lying|standing|waiting|reading at home|at home|here|back|fine|ok|okay|good|well|doing)\b",
+    ]),
+    aside: pattern(&[
+        r"\b(?:that|which|what|who|whom|things|something) (?:i|we)(?: \w+ly)? (?:like|love|enjoy|prefer|hate)d?\b",
+    ]),
+    fragment: pattern(&[r"^(?:because|which|who|whose)\b"]),
+    offer: pattern(&[
+        r"\b(?:i|we)(?: can|'ll| will|'d| would|'m happy to| could)\b.*\b(?:recommend|suggest)\b|\bas an ai\b",
+    ]),
+    advice: pattern(&[
+        r"\b(?:recommend|suggest)(?:ed|ing)?\b|\byou (?:can|could|may|might|should)(?: also)? (?:try|watch|read|visit|check|listen|go to|consider|choose|use|look)\b|\byou (?:might|may) (?:like|enjoy)\b",
     ]),
     own: Some(pattern(&[
         r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|myself|we|we're|we've|we'll|we'd|our|ours|us)\b",
@@ -132,7 +147,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         (
             Kind::Event,
             pattern(&[self_verb!(
-                r"went|gone|been to|saw|seen|bought|made|ate|eaten|met|visited|watched|took|taken|wrote|written|found|got|gotten|received|won|lost|read|heard|learned|learnt|tried|sold|broke|left|spent|built|ran|rode|drove|flew|drew|sang|taught|brought|sent|paid|caught|began|began to|told|gave|had|did|put|perfected|chose|forgot|fell|came|travelled|felt bad|\w{3,}[^e]ed|\w{2,}[iv]ed"
+                r"went|gone|been to|saw|seen|bought|made|ate|eaten|met|visited|watched|took|taken|wrote|written|found|got|gotten|received|won|lost|read|heard|learned|learnt|tore|wore|threw|grew|blew|hurt|cut|hit|held|kept|led|lent|slept|spoke|stole|swam|woke|shot|moved|set up|tried|sold|broke|left|spent|built|ran|rode|drove|flew|drew|sang|taught|brought|sent|paid|caught|began|began to|told|gave|had|did|put|perfected|chose|forgot|fell|came|travelled|felt bad|\w{3,}[^e]ed|\w{2,}[iv]ed"
             )]),
         ),
         (
@@ -163,7 +178,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         ),
     ],
     fact: pattern(&[
-        r"\b(?:is|are|was|were|has|have|had|lives?|works?|moved|owns?|runs?|uses?|went|visited|bought|started|starts|finished|scheduled|costs?|expires?|opens?|closes?|needs?|requires?|moves|belongs|likes|loves|prefers|hates|will|must|lies|listens|returns|fails|failed|broke|supports|became|becomes|changed|ends|ended|arrives|leaves|\w{3,}ed|married)\b|\b\w+'s (?:birthday|phone|number|address|name|office)\b",
+        r"\b(?:is|are|was|were|has|have|had|lives?|works?|moved|owns?|runs?|uses?|went|visited|bought|started|starts|finished|scheduled|costs?|expires?|opens?|closes?|needs?|requires?|moves|belongs|put|told|said|gave|took|made|got|left|lost|won|sold|came|became|likes|loves|prefers|hates|will|must|lies|listens|returns|fails|failed|broke|supports|became|becomes|changed|ends|ended|arrives|leaves|\w{3,}ed|married)\b|\b\w+'(?:s|re|ll)\b|\b\w+'s (?:birthday|phone|number|address|name|office)\b",
     ]),
     function_words: &[
         "the",

@@ -59,6 +59,11 @@ impl Kind {
         }
     }
 
+    /// Whether the sentence behind it, of such a kind too, likely goes on about the same; the others stand for themselves.
+    pub(super) fn goes_on(self) -> bool {
+        matches!(self, Self::Event | Self::Trouble | Self::Plan | Self::Ongoing | Self::Habit | Self::State)
+    }
+
     /// How much the kind alone speaks for a sentence, beside its centrality of 0 to 1.
     pub(super) fn weight(self) -> f64 {
         match self {
@@ -85,6 +90,8 @@ impl Kind {
 pub(super) struct Rules {
     /// Words at the start that only tie a clause to the one before; taken off.
     pub(super) opening: Regex,
+    /// Asks for something to be done now: nothing to remember, with all that belongs to it.
+    pub(super) task: Regex,
     /// About the conversation itself: "I have a question for you".
     pub(super) talk: Regex,
     /// A promise to follow advice.
@@ -111,6 +118,14 @@ pub(super) struct Rules {
     pub(super) condition: Regex,
     /// Something in view as the words are said, not worth remembering.
     pub(super) passing: Regex,
+    /// What only describes a thing: "a job that I like"; taken out before the kind is looked for.
+    pub(super) aside: Regex,
+    /// Starts in the middle of a thought.
+    pub(super) fragment: Regex,
+    /// Only offers to recommend something.
+    pub(super) offer: Regex,
+    /// Recommends something.
+    pub(super) advice: Regex,
     /// Somebody speaks of themselves; none where the speaker is seldom named.
     pub(super) own: Option<Regex>,
     /// What looks like pointing and is not; blanked before `pointing` is tried.
