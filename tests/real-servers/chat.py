@@ -1,0 +1,26 @@
+"""Serves one GGUF file with llama.cpp's own HTTP server, which the package xllamacpp has inside its library.
+
+usage: chat.py MODEL.gguf ALIAS PORT THREADS CONTEXT     CONTEXT: tokens of a request and its reply
+"""
+
+import sys
+import threading
+
+import xllamacpp
+
+path, alias = sys.argv[1:3]
+port, threads, context = map(int, sys.argv[3:6])
+params = xllamacpp.CommonParams()
+params.model.path = path
+params.model_alias = {alias}
+params.hostnames = ["127.0.0.1"]
+params.port = port
+params.n_parallel = 1  # One slot has the whole context.
+params.n_ctx = context
+params.cpuparams.n_threads = threads
+params.cpuparams_batch.n_threads = threads
+params.offline = True
+params.ui = False
+server = xllamacpp.Server(params)
+print("llama.cpp listens on", server.listening_address, flush=True)
+threading.Event().wait()
