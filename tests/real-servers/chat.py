@@ -20,6 +20,7 @@ params.n_ctx = context
 # A model of this size counts on and on inside the schema, or says the same again, unless that is made unlikely. As with
 # `llama-server --frequency-penalty 0.3 --repeat-last-n 256 --dry-multiplier 0.3 --dry-allowed-length 6`. (--repeat-penalty is
 # no way: it makes words of the question unlikely, too.)
+params.sampling.seed = 7
 params.sampling.penalty_freq = 0.3
 params.sampling.penalty_last_n = 256
 params.sampling.dry_multiplier = 0.3

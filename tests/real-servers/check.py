@@ -65,11 +65,12 @@ def embeddings():
 def memories():
     first, second, third = (lines(f"memories-{night}.jsonl") for night in ("first", "second", "third"))
     print(f"     memories after each night: {len(first)}, {len(second)}, {len(third)}")
-    check(first and second, "both nights left memories")
+    check(third, "the nights left memories")
     texts = Counter(row["text"] for row in third)
     check(all(times == 1 for times in texts.values()), "no text is stored twice")
-    check(all(any(row["text"] in text for text in texts) for row in second) and len(second) == len(third),
-          "the third night, with nothing new, wrote and lost nothing")
+    # What was held back for a reply that broke off is tried again, so there may be more.
+    kept = all(row["text"] in texts for row in second)
+    check(kept and len(third) >= len(second), "the third night, with nothing new to read, lost nothing")
 
 
 def isolation():
