@@ -194,7 +194,7 @@ fn kind(
     let definite = ["the ", "our ", "all "].iter().any(|start| said.starts_with(start)) && !setting.answers;
     // A list, two values, or a language that needs no verb to tell who: the value itself is the fact.
     let bare_values = dated >= 2 || rules.own.is_none() && firm || LIST.is_match(&normal) && told;
-    (opinion == 0 && (bare_values || rules.fact.is_match(said) && (told || definite))).then_some(Kind::Fact)
+    (opinion == 0 && (bare_values || definite || rules.fact.is_match(said) && told)).then_some(Kind::Fact)
 }
 
 /// Whether there is anything that can be looked up later: a number, a name, an address, a day other than today.

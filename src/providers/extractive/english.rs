@@ -172,6 +172,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         (
             Kind::State,
             pattern(&[
+                r"\b(?:my|our) (?:wife|husband|mother|father|mom|mum|dad|sister|brother|son|daughter|boss|manager|girlfriend|boyfriend|partner|fianc(?:é|e)e?|dog|cat|uncle|aunt|grandmother|grandfather|grandma|grandpa|cousin|niece|nephew|roommate|colleague|neighbou?rs?|teacher|kids?|children|parents|family|landlord|doctor|team)(?:'s)?\b",
                 r"\b(?:my|our) [\w' -]{2,40}? (?:is|are|was|were|has|have|had|seems?|runs|uses|lives|lies|costs|needs|moved|expires|starts|ends|opens|closes)\b|\bmy \w+ and \w+ are\b",
                 r"\b(?:i|we)(?: \w+ly| also| still| now| only| just)? (?:have (?:a|an|two|three|four|five|no|my|our|\d+)\b|(?:own|use|run|drive|speak|play|weigh|earn|owe|keep|store|host|deploy|manage|lead|teach|collect|pay) )",
             ]),

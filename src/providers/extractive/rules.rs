@@ -151,14 +151,14 @@ pub(super) fn pattern(parts: &[&str]) -> Regex {
 static ENGLISH: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[concat!(
         r"\b(?:i|my|the|is|are|we|our|and|to|of|it|you|was|have|has|i'm|i've|with|from|for|at|those|these|this|that|very|not|",
-        r"can|will|be|on|what|don't|they|he|she|so|but|please|some|thanks|okay|let's|about)\b"
+        r"can|will|be|on|what|don't|they|he|she|so|but|please|some|thanks|okay|let's|about|a|an|by|if|or|me|just|all|no|yes|up|out|how|why|when|who|which|do|did|does|would|could|should|there|here|never|always)\b"
     )])
 });
 
 /// Words of other languages in Latin letters.
 static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&[concat!(
-        r"\b(?:der|die|das|den|dem|ein|eine|und|ist|nicht|ich|mein|meine|auf|für|wir|le|les|des|du|est|je|j'ai|et|une?|dans|pour|mon|ma|",
+        r"\b(?:bitte|nie|immer|keine|nur|sie|du|der|die|das|den|dem|ein|eine|und|ist|nicht|ich|mein|meine|auf|für|wir|le|les|des|du|est|je|j'ai|et|une?|dans|pour|mon|ma|",
         r"el|los|las|que|y|es|en|mi|por|para|con|il|che|di|è|sono|non|io|os|não|em|um|uma|eu|ik|het|een|niet|jag|är|och)\b"
     )])
 });
@@ -172,7 +172,8 @@ pub(super) fn rules_for(text: &str) -> Option<&'static Rules> {
         Language::Latin => {
             let normal = language::normalise(text);
             let foreign = FOREIGN.find_iter(&normal).count();
-            (foreign <= ENGLISH.find_iter(&normal).count()).then_some(&*english::RULES)
+            let known = ENGLISH.find_iter(&normal).count();
+            (known > 0 && foreign <= known).then_some(&*english::RULES)
         }
         _ => None,
     }
