@@ -235,7 +235,7 @@ async fn compress_agent(
     compressed.clusters = ranked.len();
     while !ranked.is_empty() && compressed.failed.is_none() && compressed.exhausted.is_none() {
         let room = night.config.max_new_memories.saturating_sub(compressed.drafts.len());
-        let most = room.min(night.reasoner.most_a_cluster());
+        let most = room.min(night.reasoner.most_a_cluster()).max(1);
         // A wave that could not overshoot: nothing is asked for that there is no room for.
         let a_wave = room / most;
         if a_wave == 0 {

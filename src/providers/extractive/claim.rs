@@ -136,7 +136,8 @@ fn is_lasting_wish(sentence: &str, rules: &Rules) -> bool {
         rules.lasting.is_match(&normal) && steer::is_request(words) && !rules.talk.is_match(&normal)
     };
     let mut parts = clauses(sentence).into_iter().map(|range| &sentence[range]);
-    !sentence.ends_with(['?', '？']) && (asks(sentence) || parts.any(asks))
+    let conditional = rules.condition.is_match(&bare(sentence));
+    !conditional && !sentence.ends_with(['?', '？']) && (asks(sentence) || parts.any(asks))
 }
 
 /// Whether a clause says nothing of its own.
