@@ -100,8 +100,8 @@ fn slots(rest_a: &str, rest_b: &str) -> Option<Difference> {
         if phrase::alike(&a, &b) {
             return None;
         }
-        if let Some(tense) = phrase::tense(&a, &b) {
-            return Some(swapped(tense));
+        if let Some(verb) = phrase::tense(&a, &b).or_else(|| phrase::voice(&a, &b)) {
+            return Some(swapped(verb));
         }
     }
     let (a, b) = (slot::plain_tokens(rest_a), slot::plain_tokens(rest_b));

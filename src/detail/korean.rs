@@ -180,7 +180,8 @@ fn predicate(word: &str) -> (String, Ending) {
     } else if let Some(front) = stem.strip_suffix('다').filter(|front| ends(front, N)) {
         (stem, verbal) = (opened(front), true);
     } else if let Some(front) = stem.strip_suffix('다') {
-        (stem, verbal) = (front.strip_suffix('이').unwrap_or(front).to_owned(), ends(front, SS));
+        (stem, verbal) =
+            (front.strip_suffix('이').unwrap_or(front).to_owned(), ends(front, SS) || front.ends_with('시'));
     } else if polite.is_some() {
         let copula = stem.strip_suffix("이에").or(stem.strip_suffix('예'));
         verbal = copula.is_none();

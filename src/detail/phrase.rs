@@ -117,6 +117,21 @@ pub(super) fn tense(a: &[Phrase], b: &[Phrase]) -> Option<(String, String)> {
     })
 }
 
+/// A predicate of each text of which one is the other with more behind it, as the passive and the wish have: 説得した and
+/// 説得された, やめた and やめたい. Neither stands in the other text.
+pub(super) fn voice(a: &[Phrase], b: &[Phrase]) -> Option<(String, String)> {
+    let lone = |one: &[Phrase], other: &[Phrase]| -> Vec<String> {
+        let predicates = one.iter().filter(|phrase| phrase.ending.is_some() && !phrase.word.is_empty());
+        let stands = |word: &str| other.iter().any(|phrase| phrase.word == word);
+        predicates.filter(|phrase| !stands(&phrase.word)).map(|phrase| phrase.word.clone()).collect()
+    };
+    let (of_a, of_b) = (lone(a, b), lone(b, a));
+    of_a.into_iter().find_map(|one| {
+        let other = of_b.iter().find(|other| other.starts_with(&one) || one.starts_with(other.as_str()))?;
+        Some((one, other.clone()))
+    })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -154,6 +169,18 @@ mod tests {
                 of(second)
             );
             assert_eq!(alike(&of(second), &of(first)), expected, "{second} / {first}");
+        }
+    }
+
+    #[test]
+    fn a_passive_and_a_wish_are_told_from_the_plain_verb() {
+        for (first, second, expected) in [
+            ("母が弟を起こした。", "母が弟に起こされた。", true),
+            ("髪を切りたい。", "髪を切った。", true),
+            ("髪を切ります。", "髪を切る。", false),
+            ("会議は九時からです。", "会議は九時から始まる。", false),
+        ] {
+            assert_eq!(voice(&of(first), &of(second)).is_some(), expected, "{first} / {second}");
         }
     }
 
