@@ -4,6 +4,7 @@
 pub mod budget;
 pub mod calibration;
 pub mod configured;
+pub(crate) mod dialogue;
 mod embedding;
 pub mod extractive;
 #[cfg(test)]
