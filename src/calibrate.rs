@@ -316,6 +316,7 @@ pub async fn save(
         blind: derived.blind.clone(),
         at: now,
         run: BY_HAND.to_owned(),
+        sureness: Some(derived.sureness().as_str().to_owned()),
     };
     Ok(Calibrations::keep(&config.state_dir(), &entry)?)
 }

@@ -303,7 +303,9 @@ mod tests {
         NaiveDate::from_ymd_opt(2026, 3, 10).unwrap()
     }
 
-    /// Pairs that no rule and no similarity was derived from when they were first measured; see the head of each.
+    /// Pairs that no similarity was derived from. The first were written before the rules for Japanese and Korean and for
+    /// values that change places, and read while those were made; the others after, and of those only the two conflicts that
+    /// were dropped at first were looked at.
     const APART: &str = include_str!("../tests/fixtures/pairs-apart.tsv");
     const HELD_OUT: &str = include_str!("../tests/fixtures/pairs-held-out.tsv");
 
@@ -337,20 +339,41 @@ mod tests {
     #[tokio::test]
     async fn the_lexical_model_drops_no_conflict_of_any_pairs() {
         let (embedder, thresholds) = (&lexical::Lexical, lexical::THRESHOLDS);
-        pinned(embedder, thresholds, &built_in(), &[("all", [0; 6])]).await;
-        pinned(embedder, thresholds, &parse(APART).unwrap(), &[("all", [0; 6])]).await;
-        pinned(embedder, thresholds, &parse(HELD_OUT).unwrap(), &[("all", [0; 6])]).await;
+        pinned(embedder, thresholds, &built_in(), &[("all", [13, 13, 20, 20, 27, 20])]).await;
+        let apart = [("all", [88, 88, 104, 126, 160, 128])];
+        pinned(embedder, thresholds, &parse(APART).unwrap(), &apart).await;
+        let held_out = [("all", [33, 33, 40, 56, 66, 56])];
+        pinned(embedder, thresholds, &parse(HELD_OUT).unwrap(), &held_out).await;
     }
 
     #[tokio::test]
     async fn use_multilingual_3_drops_no_conflict_of_any_pairs_and_finds_most_duplicates() {
         let Some(embedder) = use3::for_tests() else { return };
         let thresholds = use3::THRESHOLDS;
-        let zero = |language| (language, [0; 6]);
-        let languages = ["all", "en", "zh", "ja", "ko"].map(zero);
-        pinned(&embedder, thresholds, &built_in(), &languages).await;
-        pinned(&embedder, thresholds, &parse(APART).unwrap(), &languages).await;
-        pinned(&embedder, thresholds, &parse(HELD_OUT).unwrap(), &languages).await;
+        let built_in_figures = [
+            ("all", [18, 18, 20, 19, 21, 20]),
+            ("en", [9, 9, 10, 10, 11, 10]),
+            ("zh", [5, 5, 6, 6, 7, 6]),
+            ("ja", [2, 2, 2, 2, 2, 2]),
+            ("ko", [2, 2, 2, 1, 1, 2]),
+        ];
+        pinned(&embedder, thresholds, &built_in(), &built_in_figures).await;
+        let apart = [
+            ("all", [89, 89, 104, 126, 149, 128]),
+            ("en", [20, 20, 26, 32, 40, 32]),
+            ("zh", [20, 20, 26, 30, 37, 32]),
+            ("ja", [25, 25, 26, 32, 36, 32]),
+            ("ko", [24, 24, 26, 32, 36, 32]),
+        ];
+        pinned(&embedder, thresholds, &parse(APART).unwrap(), &apart).await;
+        let held_out = [
+            ("all", [34, 35, 40, 56, 63, 56]),
+            ("en", [9, 9, 10, 14, 15, 14]),
+            ("zh", [6, 6, 10, 14, 19, 14]),
+            ("ja", [9, 10, 10, 14, 15, 14]),
+            ("ko", [10, 10, 10, 14, 14, 14]),
+        ];
+        pinned(&embedder, thresholds, &parse(HELD_OUT).unwrap(), &held_out).await;
     }
 
     #[test]

@@ -160,7 +160,8 @@ fn thresholds(readable: &[Score<'_>], all: &[Score<'_>], met: Option<f32>) -> Th
         let at = |share: f32| related + share * (duplicate - related);
         topic.clamp(at(CLUSTER_BETWEEN.0), at(CLUSTER_BETWEEN.1))
     }))
-    .clamp(related, duplicate);
+    // It may lie above duplicate: a message says more than one claim, and rules look at the words of duplicates.
+    .clamp(related, 1.0);
     Thresholds { cluster, duplicate, related }
 }
 
@@ -302,15 +303,15 @@ mod tests {
                 of_relation.filter(|pair| similarity(pair.texts) >= point).count()
             })
         };
-        // By hand this model got 0.36, 0.50 and 0.28, with [15, 18, 0, 0] and [20, 20, 5, 0] pairs above the last two.
+        // By hand this model got 0.34, 0.50 and 0.28, with [15, 18, 0, 0] and [20, 20, 5, 0] pairs above the last two.
         let told = format!("{:?}: {:?} {:?} {:?}", found.thresholds, at(duplicate), at(cluster), at(related));
         assert!(at(duplicate)[0] >= 14 && at(duplicate)[2..] == [0, 0], "{told}");
         assert!(
             at(related)[0] + at(related)[1] >= 38 && at(related)[2] <= 5 && at(related)[3] == 0,
             "{told}"
         );
-        assert!(at(cluster)[2] <= 2, "{told}");
-        assert!((cluster - 0.36).abs() < 0.1 && (duplicate - 0.5).abs() < 0.05, "{told}");
+        assert!(at(cluster)[2] <= 5, "{told}");
+        assert!((cluster - 0.34).abs() < 0.02 && (duplicate - 0.5).abs() < 0.05, "{told}");
     }
 
     #[test]
@@ -401,7 +402,8 @@ mod tests {
         ) {
             let scores = english(&duplicate, &conflict, &topic, &unrelated);
             let Thresholds { cluster, duplicate, related } = thresholds(&scores, &scores, met);
-            prop_assert!(0.0 < related && related <= cluster && cluster <= duplicate && duplicate <= 1.0);
+            prop_assert!(0.0 < related && related <= cluster && related <= duplicate);
+            prop_assert!(cluster <= 1.0 && duplicate <= 1.0 && (met.is_some() || cluster <= duplicate));
         }
     }
 }
