@@ -2,6 +2,8 @@
 //! own table, with how sure that is. The derivation is the one of a first night (`providers/calibration.rs`); what is kept,
 //! nights find where they look anyway (`state/calibrations.rs`).
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::check_pairs::{self, Label, LabelledPair};
@@ -13,6 +15,7 @@ use crate::nrem::cluster::dot;
 use crate::nrem::dedup::says_the_same;
 use crate::privacy::Privacy;
 use crate::providers::calibration::{Relation, Score, of_scores};
+use crate::providers::dialogue::{self, Strangers};
 use crate::providers::local::lexical;
 use crate::providers::{Embedder, Thresholds};
 use crate::state::calibrations::{Calibrated, Calibrations};
@@ -69,6 +72,9 @@ pub struct Derived {
     /// Of the pairs that were left out, the share that was then on the right side of the related similarity: the mean of
     /// those that belong together and those that do not.
     pub held_out: f32,
+    /// Of pairs of messages of different people, the share that one cluster would hold, each person's with the cluster
+    /// similarity from the others; none where no dialogue was embedded.
+    pub joined: Option<f32>,
 }
 
 /// How much the figures can be relied on.
@@ -133,7 +139,16 @@ pub async fn from_pairs(
         };
         scores.push(Score { relation, language: &pair.language, cosine });
     }
-    derive(&scores, embedder.model(), "the pairs")
+    let strangers = strangers(embedder, privacy).await?;
+    derive(&scores, Some(&strangers), embedder.model(), "the pairs")
+}
+
+/// Embeds the dialogues that the cluster similarity is measured on.
+async fn strangers(embedder: &dyn Embedder, privacy: &Privacy) -> Result<Strangers, Error> {
+    let texts = dialogue::texts();
+    let outbound: Vec<_> = texts.iter().map(|text| privacy.to_embed(text)).collect();
+    let vectors = embedder.embed(&outbound).await?;
+    Ok(Strangers::of(&texts.into_iter().zip(&vectors).collect()))
 }
 
 /// From the user's own table, by the vectors it holds: the gap between memories that say the same in other words (found by
@@ -161,7 +176,7 @@ pub async fn from_table(store: &Store, agent: &str, model: &str) -> Result<Deriv
             rows.push((memory.text, vector));
         }
     }
-    derive(&of_table(&spread(rows, MOST_ROWS)), model, "the memories of the table")
+    derive(&of_table(&spread(rows, MOST_ROWS)), None, model, "the memories of the table")
 }
 
 /// Pairs of a table's rows that say the same, and pairs at random that share no words.
@@ -203,31 +218,63 @@ fn spread<T>(items: Vec<T>, most: usize) -> Vec<T> {
     items.into_iter().step_by(every).collect()
 }
 
-fn derive(scores: &[Score<'_>], model: &str, from: &'static str) -> Result<Derived, Error> {
+fn derive(
+    scores: &[Score<'_>],
+    strangers: Option<&Strangers>,
+    model: &str,
+    from: &'static str,
+) -> Result<Derived, Error> {
     let of = |relation| scores.iter().filter(|score| score.relation == relation).count();
     let (duplicates, unrelated) = (of(Relation::Duplicate), of(Relation::Unrelated));
     if duplicates < FEWEST || unrelated < FEWEST {
         return Err(CalibrateError::TooFew { model: model.to_owned(), from, duplicates, unrelated }.into());
     }
-    let whole = of_scores(scores).map_err(|auc| Error::Uncalibrated { model: model.to_owned(), auc })?;
-    let parts: Vec<(Thresholds, f32)> = (0..PARTS).filter_map(|part| without(scores, part)).collect();
+    let whole =
+        of_scores(scores, strangers).map_err(|auc| Error::Uncalibrated { model: model.to_owned(), auc })?;
+    let parts: Vec<(Thresholds, f32)> =
+        (0..PARTS).filter_map(|part| without(scores, strangers, part)).collect();
     let held_out = parts.iter().map(|(_, right)| right).sum::<f32>() / parts.len().max(1) as f32;
+    let blind: Vec<&str> = whole.blind.iter().map(String::as_str).collect();
+    let joined: Vec<f32> = strangers
+        .map(|strangers| strangers.held_out(&blind).into_iter().map(|(_, joined)| joined).collect())
+        .unwrap_or_default();
     Ok(Derived {
         thresholds: whole.thresholds,
         auc: whole.auc,
-        blind: whole.blind,
         pairs: scores.len(),
         without: parts.into_iter().map(|(thresholds, _)| thresholds).collect(),
         held_out,
+        joined: (!joined.is_empty()).then(|| joined.iter().sum::<f32>() / joined.len() as f32),
+        blind: whole.blind,
     })
 }
 
-/// The similarities from all pairs but those of one part, and the share of that part that is then on the right side.
-fn without(scores: &[Score<'_>], part: usize) -> Option<(Thresholds, f32)> {
-    let of_part = |place: usize| place % PARTS == part;
+/// The part that each score belongs to: of every relation and language each part holds its share.
+fn parts<'a>(scores: &[Score<'a>]) -> Vec<usize> {
+    let mut seen: HashMap<(Relation, &'a str), usize> = HashMap::new();
+    let mut parts = Vec::with_capacity(scores.len());
+    for score in scores {
+        // Each language starts with another part, so that the few pairs of small ones are not all in the first.
+        let first = seen.len();
+        let count = seen.entry((score.relation, score.language)).or_insert(first);
+        parts.push(*count % PARTS);
+        *count += 1;
+    }
+    parts
+}
+
+/// The similarities from all pairs but those of one part, and the share of that part that is then on the right side. Of
+/// the dialogues a person or two are left out.
+fn without(scores: &[Score<'_>], strangers: Option<&Strangers>, part: usize) -> Option<(Thresholds, f32)> {
+    let parts = parts(scores);
+    let of_part = |place: usize| parts[place] == part;
     let kept: Vec<Score<'_>> =
         scores.iter().enumerate().filter(|(place, _)| !of_part(*place)).map(|(_, score)| *score).collect();
-    let thresholds = of_scores(&kept).ok()?.thresholds;
+    let others = strangers.map(|strangers| {
+        let persons: Vec<&str> = strangers.persons().into_iter().skip(part).step_by(PARTS).collect();
+        strangers.without(&persons)
+    });
+    let thresholds = of_scores(&kept, others.as_ref()).ok()?.thresholds;
     let side = |together: bool| {
         let left_out = scores.iter().enumerate().filter(|(place, score)| {
             let belongs = matches!(score.relation, Relation::Duplicate | Relation::Conflict);
@@ -269,6 +316,7 @@ pub async fn save(
         blind: derived.blind.clone(),
         at: now,
         run: BY_HAND.to_owned(),
+        sureness: Some(derived.sureness().as_str().to_owned()),
     };
     Ok(Calibrations::keep(&config.state_dir(), &entry)?)
 }
@@ -278,7 +326,7 @@ pub async fn save(
 mod tests {
     use super::*;
     use crate::config::MaskPii;
-    use crate::providers::local;
+    use crate::providers::local::{self, use3};
 
     #[tokio::test]
     async fn the_built_in_pairs_give_what_a_first_night_derives_and_say_how_sure_that_is() {
@@ -291,6 +339,30 @@ mod tests {
         assert!(low <= derived.thresholds.related && derived.thresholds.related <= high && low < high);
         assert!(derived.held_out > 0.8 && derived.held_out <= 1.0, "{derived:?}");
         assert_ne!(derived.sureness(), Sureness::Unsure);
+    }
+
+    /// The shipped figures against what comes out with a fifth of the pairs left out in turn.
+    async fn agrees(embedder: &dyn Embedder, shipped: Thresholds) {
+        let privacy = Privacy::new(MaskPii::Never, false);
+        let derived = from_pairs(&check_pairs::built_in(), embedder, &privacy).await.unwrap();
+        let (lowest, highest) = derived.range(|thresholds| thresholds.related);
+        let told = format!("{}: {shipped:?} {derived:?}", embedder.model());
+        // Rounded figures may stand a hair beyond the range.
+        assert!(lowest - 0.01 <= shipped.related && shipped.related <= highest + 0.01, "{told}");
+        // A duplicate similarity above the range costs a question to the judge, one below it would lose a claim.
+        let (lowest, highest) = derived.range(|thresholds| thresholds.duplicate);
+        assert!(lowest <= shipped.duplicate && shipped.duplicate <= highest + 0.02, "{told}");
+        let (lowest, highest) = derived.range(|thresholds| thresholds.cluster);
+        assert!(lowest - 0.01 <= shipped.cluster && shipped.cluster <= highest + 0.01, "{told}");
+        assert!(derived.held_out >= 0.9 && derived.joined.is_some_and(|share| share < 0.015), "{told}");
+    }
+
+    #[tokio::test]
+    async fn the_shipped_figures_lie_where_the_pairs_put_them() {
+        agrees(&lexical::Lexical, lexical::THRESHOLDS).await;
+        if let Some(model) = use3::for_tests() {
+            agrees(&model, use3::THRESHOLDS).await;
+        }
     }
 
     #[tokio::test]
@@ -306,7 +378,7 @@ mod tests {
                 Score { relation, language: "en", cosine: 0.9 }
             })
             .collect();
-        assert!(matches!(derive(&same, "m", "the pairs"), Err(Error::Uncalibrated { .. })));
+        assert!(matches!(derive(&same, None, "m", "the pairs"), Err(Error::Uncalibrated { .. })));
     }
 
     #[test]
@@ -322,7 +394,7 @@ mod tests {
         };
         let rows: Vec<(String, Vec<f32>)> = texts.map(high).collect();
         let scores = of_table(&rows);
-        let derived = derive(&scores, "high", "the memories of the table").unwrap();
+        let derived = derive(&scores, None, "high", "the memories of the table").unwrap();
         let Thresholds { duplicate, related, .. } = derived.thresholds;
         assert!(derived.auc > 0.99 && related > 0.55 && duplicate > related, "{derived:?}");
         assert_eq!(of_table(&[]).len(), 0);

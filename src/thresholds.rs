@@ -53,6 +53,7 @@ pub async fn settle(night: &mut Night<'_>, warnings: &mut Vec<String>) -> Result
         blind: found.blind,
         at: night.now,
         run: night.run.to_string(),
+        sureness: None,
     };
     night.thresholds = config.thresholds(Some(entry.thresholds()))?.unwrap_or(NOTHING_ALIKE);
     warnings.extend(entry.told(all.of(provider, model, None).is_some()));

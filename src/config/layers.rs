@@ -22,10 +22,10 @@ pub enum Origin {
     Default,
     /// Nobody set it; it is what this machine says.
     System,
-    /// Nobody set it; it is a property of the embedding model.
-    Model(String),
-    /// Nobody set it; an earlier night derived it for the embedding model.
-    Calibrated(String),
+    /// Nobody set it; it is a property of the embedding model: its name, and what that was measured on.
+    Model(String, &'static str),
+    /// Nobody set it; it was derived for the embedding model: its name, and when, by what and how surely.
+    Calibrated(String, String),
 }
 
 impl fmt::Display for Origin {
@@ -36,8 +36,8 @@ impl fmt::Display for Origin {
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Default => f.write_str("default"),
             Self::System => f.write_str("system"),
-            Self::Model(model) => write!(f, "model {model}"),
-            Self::Calibrated(model) => write!(f, "calibrated for {model}"),
+            Self::Model(model, measured) => write!(f, "model {model}, {measured}"),
+            Self::Calibrated(model, how) => write!(f, "calibrated for {model} {how}"),
         }
     }
 }

@@ -301,9 +301,17 @@ impl Config {
     /// # Errors
     /// When the file of calibrations is there and cannot be read.
     pub fn calibrated(&self) -> Result<Option<Thresholds>, StateError> {
+        Ok(self.calibration()?.as_ref().map(Calibrated::thresholds))
+    }
+
+    /// What was calibrated for the embedding model, with when, by what and how surely.
+    ///
+    /// # Errors
+    /// When the file exists and cannot be read.
+    pub fn calibration(&self) -> Result<Option<Calibrated>, StateError> {
         let (provider, version) = self.embedding_source();
         let all = Calibrations::read(&self.state_dir())?;
-        Ok(all.of(provider, self.embedding_model(), version).map(Calibrated::thresholds))
+        Ok(all.of(provider, self.embedding_model(), version).cloned())
     }
 
     /// The similarities to work with: as set, else `calibrated`, else the embedding model's own; none unless all three are

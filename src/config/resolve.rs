@@ -14,7 +14,7 @@ use super::{
     Agent, Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting,
     VARIABLES, address, variable,
 };
-use crate::providers::thresholds_of;
+use crate::providers::{measured_on, thresholds_of};
 use crate::rem::blacklist::Blacklist;
 
 impl Config {
@@ -316,7 +316,8 @@ impl<'a> Reader<'a> {
             (set, of_model, self.settings.iter_mut().find(|s| s.name == name && s.value.is_none()))
         {
             setting.value = Some(value.to_string());
-            setting.origin = Origin::Model(model.to_string());
+            setting.origin =
+                Origin::Model(model.to_string(), measured_on(model, name == "CLUSTER_SIMILARITY"));
         }
         set
     }
@@ -640,7 +641,7 @@ mod tests {
         let thresholds = config.thresholds(None).unwrap().unwrap();
         assert_eq!((thresholds.cluster, thresholds.duplicate), (0.6, 0.90));
         let dedup = settings.iter().find(|s| s.name == "DEDUP_SIMILARITY").unwrap();
-        assert_eq!(dedup.origin, Origin::Model("text-embedding-3-small".into()));
+        assert_eq!(dedup.origin.to_string(), "model text-embedding-3-small, as documented, not measured");
         assert!(refused(&[("DEDUP_SIMILARITY", "0.6")]).contains("CONTRADICTION_SIMILARITY (0.7)"));
         assert!(refused(&[("CONTRADICTION_SIMILARITY", "0.95")]).contains("DEDUP_SIMILARITY (0.9)"));
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{FLUSH_VARIABLES, Layers, Origin, Variable, address};
-use crate::providers::Thresholds;
+use crate::state::calibrations::Calibrated;
 
 /// One effective setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,10 +70,10 @@ pub fn of_flush(layers: &Layers) -> Vec<Setting> {
     FLUSH_VARIABLES.iter().map(setting).collect()
 }
 
-/// The settings with the similarities that were calibrated for `model`, where nobody set them.
-pub fn with_calibration(mut settings: Vec<Setting>, model: &str, calibrated: Thresholds) -> Vec<Setting> {
+/// The settings with the similarities that were calibrated for the model, where nobody set them.
+pub fn with_calibration(mut settings: Vec<Setting>, calibrated: &Calibrated) -> Vec<Setting> {
     let nobody =
-        |setting: &&mut Setting| setting.value.is_none() || matches!(setting.origin, Origin::Model(_));
+        |setting: &&mut Setting| setting.value.is_none() || matches!(setting.origin, Origin::Model(..));
     for setting in settings.iter_mut().filter(nobody) {
         let value = match setting.name {
             "CLUSTER_SIMILARITY" => calibrated.cluster,
@@ -82,7 +82,7 @@ pub fn with_calibration(mut settings: Vec<Setting>, model: &str, calibrated: Thr
             _ => continue,
         };
         setting.value = Some(value.to_string());
-        setting.origin = Origin::Calibrated(model.to_string());
+        setting.origin = Origin::Calibrated(calibrated.model.clone(), calibrated.how());
     }
     settings
 }
@@ -133,13 +133,32 @@ mod tests {
             similarity("DEDUP_SIMILARITY", Some("0.95")),
             similarity("CONTRADICTION_SIMILARITY", None),
         ];
-        let calibrated = Thresholds { cluster: 0.74, duplicate: 0.86, related: 0.671 };
-        insta::assert_snapshot!(show(&with_calibration(settings, "nomic-embed-text", calibrated)), @r"
+        let calibrated = Calibrated {
+            provider: "ollama".into(),
+            model: "nomic-embed-text".into(),
+            version: String::new(),
+            cluster: 0.74,
+            duplicate: 0.86,
+            related: 0.671,
+            auc: 0.99,
+            blind: vec![],
+            at: "2026-03-10T03:00:00Z".parse().expect("a time"),
+            run: "20260310T030000Z-1".into(),
+            sureness: None,
+        };
+        insta::assert_snapshot!(show(&with_calibration(settings.clone(), &calibrated)), @r"
         DREAMER_OWNER             -      default
-        CLUSTER_SIMILARITY        0.74   calibrated for nomic-embed-text
+        CLUSTER_SIMILARITY        0.74   calibrated for nomic-embed-text on 2026-03-10 by the night 20260310T030000Z-1; duplicates above unrelated texts in 99 %
         DEDUP_SIMILARITY          0.95   environment
-        CONTRADICTION_SIMILARITY  0.671  calibrated for nomic-embed-text
+        CONTRADICTION_SIMILARITY  0.671  calibrated for nomic-embed-text on 2026-03-10 by the night 20260310T030000Z-1; duplicates above unrelated texts in 99 %
         ");
+        let by_hand =
+            Calibrated { run: "calibrate".into(), sureness: Some("fairly sure".into()), ..calibrated };
+        let shown = show(&with_calibration(settings, &by_hand));
+        assert!(
+            shown.contains("on 2026-03-10 by dreamer calibrate, fairly sure; duplicates above"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -41,6 +41,8 @@ static MERIDIEM: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)\b(\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?:[:.](\d{2}))?(?:\s?(a\.?m\b\.?|p\.?m\b\.?)|(?: o'clock)? (?:in the (morning|afternoon|evening)|at (night)))",
     )
 });
+static MERIDIEM_BEHIND: LazyLock<Regex> =
+    LazyLock::new(|| compile(r"(?i)^ ?(?:[ap]\.?m\b|(?:in the (?:morning|afternoon|evening)|at night)\b)"));
 static COLON: LazyLock<Regex> = LazyLock::new(|| {
     compile(
         r"(?:(上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里|今晚|午前|午後|夜|朝|오전|오후|저녁|밤|아침)\s*的?)?([01]?\d|2[0-4]):([0-5]\d)(?::[0-5]\d)?(?: ?(?:Uhr|h)\b)?",
@@ -54,7 +56,7 @@ static CLOCK_WORD: LazyLock<Regex> = LazyLock::new(|| {
 static CJK: LazyLock<Regex> = LazyLock::new(|| {
     compile(concat!(
         r"(?:(上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里|今晚|午前|午後|夜|朝|오전|오후|저녁|밤|아침)\s*的?)?",
-        r"(\d{1,2}|[一二三四五六七八九十两]{1,3}|(?:두|세|네|다섯|여섯|일곱|여덟|아홉|열두|열한|열))\s*(点钟|點鐘|点|點|時|시)(?:\s*(?:(半|반)|(一刻)|(三刻)|(\d{1,2}|[零〇一二三四五六七八九十]{1,3})\s*(分|분)?))?"
+        r"(\d{1,2}|[一二三四五六七八九十两]{1,3}|(?:두|세|네|다섯|여섯|일곱|여덟|아홉|열두|열한|열))\s*(点钟|點鐘|点|點|時|시)(?:\s*(?:(半|반)|(一刻)|(三刻)|(\d{1,2}|[零〇一二三四五六七八九十]{1,3}|[일이삼사오육칠팔구십]{1,3}(?:\s*분))\s*(分|분)?))?"
     ))
 });
 
@@ -65,6 +67,10 @@ pub(super) fn take(text: &mut String) -> BTreeSet<Time> {
         replace(text, &COLON, &mut found, |m, before, after| {
             let joins = |c: char| c.is_ascii_alphanumeric() || c == ':' || c == '.';
             if before.ends_with(joins) || after.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+                return None;
+            }
+            // 6:45 pm is read with its mark below.
+            if MERIDIEM_BEHIND.is_match(after) {
                 return None;
             }
             let (hour, minute) = (m[2].parse().ok()?, m[3].parse().ok()?);
@@ -181,10 +187,15 @@ fn read_cjk(m: &Captures<'_>, before: &str, after: &str) -> Option<BTreeSet<Time
         (Some(_), ..) => 30,
         (_, Some(_), ..) => 15,
         (_, _, Some(_), _) => 45,
-        (.., Some(part)) => han_value(part.as_str())? as u16,
+        (.., Some(part)) => minutes_of(part.as_str())? as u16,
         _ => 0,
     };
     time(han_value(numeral).or_else(|| super::numeral::counted_value(numeral))? as u16, minute, half)
+}
+
+fn minutes_of(numeral: &str) -> Option<f64> {
+    let korean = || super::numeral::counted_value(numeral.trim_end_matches('분').trim_end());
+    han_value(numeral).or_else(korean)
 }
 
 /// Takes out what the pattern finds and the reader can read; a match it cannot read stays.
@@ -239,7 +250,15 @@ mod tests {
             (&["15:00", "3pm", "下午三点", "3 p.m.", "오후 3시", "午後3時", "下午3:00", "15点"], "15:00"),
             (&["9:30", "九点半", "half past nine", "9시 반", "9時30分", "九点三十分", "9.30 am"], "09:30"),
             (&["中午十二点", "noon", "12:00", "12pm"], "12:00"),
-            (&["晚上八点", "20:00", "8pm", "8 in the evening"], "20:00"),
+            (
+                &["晚上八点", "20:00", "8pm", "8 in the evening", "8:00 pm", "8:00 P.M.", "저녁 여덟 시"],
+                "20:00",
+            ),
+            (
+                &["18:45", "6:45 pm", "6:45pm", "下午六点四十五分", "오후 여섯 시 사십오 분", "午後6時45分"],
+                "18:45",
+            ),
+            (&["6:45 am", "06:45", "午前六時四十五分"], "06:45"),
         ] {
             for text in texts {
                 assert_eq!(of(text), [expected], "{text}");

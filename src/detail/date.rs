@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use chrono::{Datelike, NaiveDate};
 use regex::{Captures, Regex};
 
-use super::numeral::han_value;
+use super::numeral::{counted_value, han_value};
 use super::relative::{add_days, english_count, monday_of, relative, shifted};
 use super::{blank, compile};
 
@@ -172,6 +172,11 @@ pattern!(
     HAN_DATE,
     r"(?:([12]\d{3}|[一二][〇零一二三四五六七八九]{3})\s*[年년]\s*)?(\d{1,2}|[一二三四五六七八九十]{1,2})\s*[月월]\s*(?:(\d{1,2}|[一二三四五六七八九十]{1,3})\s*([日号號일])?)?"
 );
+// 유월 and 시월 are written otherwise than they are counted.
+pattern!(
+    KOREAN_DATE,
+    r"(?:^|[\s\p{P}])(유|시|[일이삼사오육칠팔구]|십[일이]?)\s*월\s+([일이삼사오육칠팔구십]{1,3})\s*일"
+);
 pattern!(HAN_YEAR, r"([12]\d{3}|[一二][〇零一二三四五六七八九]{3})\s*[年년]");
 pattern!(HAN_DAY, r"(\d{1,2}|[一二三四五六七八九十]{1,3})[号號]");
 pattern!(WEEKDAY, r"(?i)\b(?:(next|last|this|coming)\s+)?(mon|tues|wednes|thurs|fri|satur|sun)days?\b");
@@ -292,6 +297,13 @@ fn take_cjk(text: &mut String, said_on: Option<NaiveDate>, found: &mut BTreeSet<
         };
         calendar(value(m, 1).map(|y| y as i32), value(m, 2), day)
     });
+    let korean = |word: &str| match word {
+        "유" => Some(6),
+        "시" => Some(10),
+        // 일 alone is one, 이 two: the reader of counts knows them only composed.
+        _ => counted_value(word).map(|value| value as u32),
+    };
+    replace(text, &KOREAN_DATE, found, |m| calendar(None, Some(korean(&m[1])?), Some(korean(&m[2])?)));
     replace(text, &HAN_YEAR, found, |m| calendar(value(m, 1).map(|y| y as i32), None, None));
     replace(text, &HAN_DAY, found, |m| calendar(None, None, value(m, 1)));
     let han = |word: &str| "一二三四五六日".find(if word == "天" { "日" } else { word }).map(|at| at / 3);

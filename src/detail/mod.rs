@@ -2,16 +2,20 @@
 //! these rest the draft check, the word "duplicate" and the veto of a merge; a model never decides them.
 //! Pure functions of text. Which language a text is in is `language`'s work.
 
+mod binding;
 mod check;
 mod clock;
 mod code;
 mod date;
 mod difference;
 mod gazetteer;
+mod japanese;
+mod korean;
 mod meaning;
 mod name;
 mod number;
 mod numeral;
+mod phrase;
 mod relative;
 mod slot;
 mod subject;

@@ -106,6 +106,10 @@ static SINO_KOREAN: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+// Before these a single one is no other word: 사 년 are four years, 사원 is an employee.
+static LONE_KOREAN: LazyLock<Regex> =
+    LazyLock::new(|| compile(r"(?:^|[\s\p{P}])([삼사오육칠팔구])(?: ?(층|개월|퍼센트)| (원|년|분|초|호))"));
+
 static KANA: LazyLock<Regex> =
     LazyLock::new(|| compile(r"(ふたつ|みっつ|よっつ|いつつ|むっつ|ななつ|やっつ|ここのつ|ふたり)()"));
 
@@ -132,7 +136,7 @@ pub(super) fn spans(text: &mut String) -> Vec<(Number, Range<usize>)> {
     if !text.is_ascii() {
         let read = HAN.captures_iter(text).filter_map(|m| read_han(text, &m)).collect();
         keep(text, read, &mut found);
-        for words in [&*KOREAN, &*SINO_KOREAN, &*KANA] {
+        for words in [&*KOREAN, &*SINO_KOREAN, &*LONE_KOREAN, &*KANA] {
             let read = words.captures_iter(text).filter_map(|m| read_counted(&m)).collect();
             keep(text, read, &mut found);
         }
@@ -352,8 +356,9 @@ fn read_han(text: &str, m: &Captures<'_>) -> Option<(Number, Range<usize>)> {
 
 /// A number word of Korean or kana before its counter.
 fn read_counted(m: &Captures<'_>) -> Option<(Number, Range<usize>)> {
-    let (word, end) = (m.get(1)?, m.get(2).map_or(m.get(1)?.end(), |counter| counter.end()));
-    let unit = m.get(2).and_then(|counter| unit::of(counter.as_str()));
+    let (word, counter) = (m.get(1)?, m.get(2).or(m.get(3)));
+    let end = counter.map_or(word.end(), |counter| counter.end());
+    let unit = counter.and_then(|counter| unit::of(counter.as_str()));
     Some((Number::new(counted_value(word.as_str())?, unit), word.start()..end))
 }
 

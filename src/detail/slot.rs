@@ -1,10 +1,13 @@
 //! One swapped slot in the same sentence frame: "Indent Go files with tabs" and "… with four spaces".
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::japanese;
+use super::phrase::phrases;
 use crate::language::{is_han, is_hangul, is_kana, normalise};
 
 /// Most tokens of content a slot may have; more is another sentence.
@@ -13,7 +16,7 @@ const SLOT: usize = 3;
 const SLOTS: usize = 3;
 
 /// Words that carry no content of their own.
-const EMPTY: &str = " a an the is are was were be been am has have had do does did to of in on at by for with from as and or but that this it its his her their our my your he she they we you i not no so then there will would can could should may might must also very too just about into over under user users takes take place who which what when where how if than up out off all any every each der das ein eine ist und für auf le la les de du des et est un une el los las y es en con para 的 了 在 是 和 与 也 都 就 很 着 过 把 被 由 从 到 对 个 有 这 那 它 他 她 我 你 于 之 而 及 を は が に で と も の へ や か ね よ た て し い だ です ます する した して ";
+const EMPTY: &str = " a an the is are was were be been am has have had do does did to of in on at by for with from as and or but that this it its his her their our my your he she they we you i not no so then there will would can could should may might must also very too just about into over under user users takes take place within who which what when where how if than up out off all any every each der das ein eine ist und für auf le la les de du des et est un une el los las y es en con para 的 了 在 是 和 与 也 都 就 很 着 过 把 被 由 从 到 对 个 有 这 那 它 他 她 我 你 于 之 而 及 を は が に で と も の へ や か ね よ た て し い だ です ます する した して ";
 
 static EMPTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| EMPTY.split_whitespace().collect());
 
@@ -28,15 +31,15 @@ const SYNONYMS: &[&[&str]] = &[
     &["called", "named"], &["fix", "fixed", "repaired", "resolved"], &["kids", "children"], &["mum", "mom", "mother"],
     &["dad", "father"], &["phone", "telephone"], &["every", "each", "all", "any"], &["repo", "repository"],
     &["error", "fault", "failure"], &["lives", "resides"], &["speaks", "talks"], &["meeting", "sync"],
-    &["must", "should", "needs", "has"], &["say", "says", "said", "told", "tells"], &["never", "don't"],
+    &["must", "should", "needs", "has"], &["done", "finished", "completed"], &["hates", "dislikes", "can't stand", "detests"], &["say", "says", "said", "told", "tells"], &["never", "don't"],
     &["forbidden", "prohibited", "banned", "disallowed"], &["allowed", "permitted"], &["mode", "theme"], &["team", "group"],
     &["car", "automobile"], &["bike", "bicycle"], &["learning", "learns", "studies", "studying"], &["doctor", "physician"],
     &["birthday", "born"], &["about", "roughly", "around", "approximately"], &["spouse", "partner"],
-    &["喜欢", "喜爱", "偏好", "爱", "爱好", "热爱"], &["使用", "采用", "用"], &["模式", "主题"], &["所有", "任何", "全部", "一切", "每个"],
-    &["禁止", "不要", "不得", "不能"], &["生日", "出生", "生于"], &["仓库", "代码仓库"], &["里", "中", "内"], &["位", "名", "个"], &["有", "养"],
+    &["喜欢", "更喜欢", "喜爱", "偏好", "爱", "爱好", "热爱"], &["使用", "采用", "用"], &["模式", "主题"], &["所有", "任何", "全部", "一切", "每个"],
+    &["禁止", "不要", "不得", "不能"], &["生日", "出生", "生于"], &["仓库", "代码仓库"], &["存", "留"], &["里", "中", "内"], &["位", "名", "个"], &["有", "养"],
     // What is left of 好きだ and 好む behind their common character.
     &["好む", "好き", "好きだ", "きだ", "き", "む", "きです"],
-    &["선호한다", "좋아한다", "즐긴다"],
+    &["선호하", "좋아하", "즐기"],
 ];
 
 /// The words of a text, normalised: Latin words, Korean words, runs of katakana, single Han and hiragana characters.
@@ -61,6 +64,20 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
+/// The tokens of a text without the endings of Japanese and Korean predicates and without Korean particles: 住んでいます
+/// and 住んでいる are one.
+pub(super) fn plain_tokens(text: &str) -> Vec<String> {
+    let normal = normalise(text);
+    match phrases(&normal) {
+        // Where every character is a token, the particles stay: they carry no content.
+        Some(_) if normal.chars().any(is_kana) => tokens(&japanese::plain(&normal)),
+        Some(phrases) => {
+            phrases.into_iter().map(|phrase| phrase.word).filter(|word| !word.is_empty()).collect()
+        }
+        None => tokens(text),
+    }
+}
+
 /// Whether a token carries content.
 pub(super) fn is_content(token: &str) -> bool {
     !EMPTY_WORDS.contains(token)
@@ -68,9 +85,11 @@ pub(super) fn is_content(token: &str) -> bool {
 
 /// The values of the first slot that differs while the frame is the same. `None` when the frames differ, or when
 /// the values are the same word inflected or synonyms.
-pub(super) fn swapped(first: &str, second: &str) -> Option<(String, String)> {
-    let (a, b) = (tokens(first), tokens(second));
-    let hunks = hunks(&a, &b);
+pub(super) fn swapped(a: &[String], b: &[String]) -> Option<(String, String)> {
+    let (a, b) = without_fronted(a, b);
+    let (a, b) = (&a[..], &b[..]);
+    let hunks: Vec<(&[String], &[String])> =
+        joined(hunks(a, b), a).into_iter().map(|(x, y)| (&a[x], &b[y])).collect();
     let changed_a: usize = hunks.iter().map(|(x, _)| x.len()).sum();
     let changed_b: usize = hunks.iter().map(|(_, y)| y.len()).sum();
     let common = a.len() - changed_a;
@@ -94,12 +113,30 @@ pub(super) fn swapped(first: &str, second: &str) -> Option<(String, String)> {
     })
 }
 
+/// Both texts without a phrase of place or time that opens the one and stands further back in the other: "on trains the
+/// user likes window seats".
+fn without_fronted(a: &[String], b: &[String]) -> (Vec<String>, Vec<String>) {
+    let cut = |front: &[String], other: &[String]| {
+        let opens = front.first().is_some_and(|word| PLACING.contains(&word.as_str()));
+        let lengths = if opens { 2..front.len().min(7) } else { 0..0 };
+        lengths.rev().find_map(|length| {
+            let phrase = &front[..length];
+            let at = (1..other.len()).find(|at| other[*at..].starts_with(phrase))?;
+            Some((front[length..].to_vec(), [&other[..at], &other[at + length..]].concat()))
+        })
+    };
+    if let Some(found) = cut(a, b) {
+        return found;
+    }
+    cut(b, a).map_or_else(|| (a.to_vec(), b.to_vec()), |(b, a)| (a, b))
+}
+
 /// What one text says beyond the other, where it holds all of the other: two words of content or more. Calling
 /// the two duplicates would lose it.
-pub(super) fn added(first: &str, second: &str) -> Option<String> {
-    let (a, b) = (tokens(first), tokens(second));
+pub(super) fn added(a: &[String], b: &[String]) -> Option<String> {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
-    let hunks = hunks(&short, &long);
+    let hunks: Vec<(&[String], &[String])> =
+        hunks(short, long).into_iter().map(|(x, y)| (&short[x], &long[y])).collect();
     let content = |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).count();
     let held = hunks.iter().all(|(x, _)| content(x) == 0);
     let cjk = long.iter().any(|token| token.chars().any(|c| is_han(c) || is_kana(c)));
@@ -114,9 +151,12 @@ pub(super) fn added(first: &str, second: &str) -> Option<String> {
         2
     };
     let (_, longest) = hunks.into_iter().max_by_key(|(_, y)| content(y))?;
-    (held && content(&short) > 0 && content(longest) >= least)
+    (held && content(short) > 0 && content(longest) >= least)
         .then(|| longest.join(if cjk { "" } else { " " }))
 }
+
+/// Words that only deny.
+const DENIALS: &[&str] = &["never", "don't", "doesn't", "didn't", "isn't", "aren't", "wasn't"];
 
 /// Words that lead to where, when, with whom or for whom.
 const PLACING: &[&str] = &[
@@ -124,12 +164,15 @@ const PLACING: &[&str] = &[
     "before", "auf", "im", "mit", "bei", "für",
 ];
 
+/// Words that set two names of one thing equal.
+const COPULAS: &[&str] = &["是", "is", "was", "ist", "est", "es"];
+
 /// Whether two different small words change the meaning, as up and down or and and or do, and a and the do not.
 fn small_words_differ(x: &str, y: &str) -> bool {
     const WEAK: &[&str] = &[
         "a", "an", "the", "this", "that", "in", "on", "at", "for", "of", "by", "its", "it", "their", "is",
         "are", "as", "user", "users", "each", "every", "any", "all", "has", "have", "to", "will", "do",
-        "does", "also", "too", "very", "just",
+        "does", "also", "too", "very", "just", "within",
     ];
     let weak = |word: &str| WEAK.contains(&word);
     x.is_ascii() && y.is_ascii() && !(weak(x) && weak(y)) && stem(x) != stem(y) && !synonyms(x, y)
@@ -143,18 +186,46 @@ fn tense(x: &str, y: &str) -> bool {
 }
 
 /// Whether the words are the same but for their order, which then carries the meaning ("Alice manages Bob").
-pub(super) fn reordered(first: &str, second: &str) -> Option<(String, String)> {
-    let (a, b) = (tokens(first), tokens(second));
-    let (mut x, mut y) = (a.clone(), b.clone());
+pub(super) fn reordered(a: &[String], b: &[String]) -> Option<(String, String)> {
+    let (mut x, mut y) = (a.to_vec(), b.to_vec());
     x.sort();
     y.sort();
     // A phrase moved from the end to the front says the same ("on Sundays the office is closed").
-    let rotated = || (0..a.len()).any(|shift| a[shift..].iter().chain(&a[..shift]).eq(&b));
-    (x == y && a != b && !rotated()).then(|| (a.join(" "), b.join(" ")))
+    let rotated = || (0..a.len()).any(|shift| a[shift..].iter().chain(&a[..shift]).eq(b));
+    // "The dog is Rex" and "Rex is the dog".
+    let turned = || {
+        a.iter()
+            .enumerate()
+            .filter(|(_, token)| COPULAS.contains(&token.as_str()))
+            .any(|(at, _)| a[at + 1..].iter().chain(&a[at..=at]).chain(&a[..at]).eq(b))
+    };
+    (x == y && a != b && !rotated() && !turned()).then(|| (a.join(" "), b.join(" ")))
+}
+
+/// Stretches in which two token lists differ: where in the one, where in the other.
+type Hunks = Vec<(Range<usize>, Range<usize>)>;
+
+/// The stretches, those of a swap that the alignment tore apart around one character joined again: 订阅 and 退订 have 订 in
+/// common and are two words all the same.
+fn joined(hunks: Hunks, a: &[String]) -> Hunks {
+    let mut found: Hunks = Vec::new();
+    for (x, y) in hunks {
+        let torn = found.last().is_some_and(|(before_x, before_y)| {
+            let one_sided = before_x.is_empty() && y.is_empty() || before_y.is_empty() && x.is_empty();
+            let common = before_x.end..x.start;
+            let lone = common.len() == 1 && a[common].iter().all(|token| token.chars().all(is_han));
+            one_sided && lone
+        });
+        match found.last_mut() {
+            Some((before_x, before_y)) if torn => (before_x.end, before_y.end) = (x.end, y.end),
+            _ => found.push((x, y)),
+        }
+    }
+    found
 }
 
 /// The stretches in which two token lists differ, by longest common subsequence.
-fn hunks<'a>(a: &'a [String], b: &'a [String]) -> Vec<(&'a [String], &'a [String])> {
+fn hunks(a: &[String], b: &[String]) -> Hunks {
     let mut length = vec![vec![0u16; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
@@ -172,7 +243,7 @@ fn hunks<'a>(a: &'a [String], b: &'a [String]) -> Vec<(&'a [String], &'a [String
             if j == b.len() || i < a.len() && length[i + 1][j] >= length[i][j + 1] { i += 1 } else { j += 1 }
         }
         if (from_i, from_j) != (i, j) {
-            found.push((&a[from_i..i], &b[from_j..j]));
+            found.push((from_i..i, from_j..j));
         }
         while i < a.len() && j < b.len() && a[i] == b[j] {
             (i, j) = (i + 1, j + 1);
@@ -184,11 +255,14 @@ fn hunks<'a>(a: &'a [String], b: &'a [String]) -> Vec<(&'a [String], &'a [String
 /// Whether the contents of two slots are inflections or synonyms of each other.
 fn same_words(x: &[String], y: &[String]) -> bool {
     let joined = |tokens: &[String]| tokens.concat();
-    if synonyms(&joined(x), &joined(y)) {
+    if synonyms(&joined(x), &joined(y)) || synonyms(&x.join(" "), &y.join(" ")) {
         return true;
     }
-    let content =
-        |tokens: &[String]| tokens.iter().filter(|token| is_content(token)).cloned().collect::<Vec<_>>();
+    // Whether one of the two denies something was compared before.
+    let content = |tokens: &[String]| {
+        let counts = |token: &&String| is_content(token) && !DENIALS.contains(&token.as_str());
+        tokens.iter().filter(counts).cloned().collect::<Vec<_>>()
+    };
     let (x, y) = (content(x), content(y));
     let matched =
         |x: &[String], y: &[String]| x.iter().all(|a| y.iter().any(|b| stem(a) == stem(b) || synonyms(a, b)));
@@ -216,6 +290,10 @@ fn stem(word: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn swap(first: &str, second: &str) -> Option<(String, String)> {
+        swapped(&plain_tokens(first), &plain_tokens(second))
+    }
+
     #[test]
     fn a_swapped_slot_is_found_in_the_same_frame_only() {
         for (first, second, expected) in [
@@ -236,7 +314,7 @@ mod tests {
             ("The user likes tea.", "The user likes tea very much.", false),
             ("Penguins swim.", "Alice bakes bread.", false),
         ] {
-            assert_eq!(swapped(first, second).is_some(), expected, "{first} / {second}");
+            assert_eq!(swap(first, second).is_some(), expected, "{first} / {second}");
         }
     }
 
@@ -253,14 +331,15 @@ mod tests {
             ("The user likes tea.", "The user likes tea very much.", None),
             ("The user likes tea.", "Bob bakes bread and sells it.", None),
         ] {
-            assert_eq!(added(first, second).as_deref(), expected, "{second}");
-            assert_eq!(added(second, first).as_deref(), expected, "{second}");
+            let (a, b) = (plain_tokens(first), plain_tokens(second));
+            assert_eq!(added(&a, &b).as_deref(), expected, "{second}");
+            assert_eq!(added(&b, &a).as_deref(), expected, "{second}");
         }
     }
 
     #[test]
     fn the_values_of_the_slot_are_told() {
-        let values = swapped("Indent Go files with tabs.", "Indent Go files with four spaces.").unwrap();
+        let values = swap("Indent Go files with tabs.", "Indent Go files with four spaces.").unwrap();
         assert_eq!(values, ("tabs".to_owned(), "four spaces".to_owned()));
     }
 }

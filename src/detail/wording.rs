@@ -30,23 +30,31 @@ pattern!(
     // Chinese: words in which 不, 没, 无, 未 deny nothing are cut first.
     r"不|没|未|别|无法|禁止|严禁|勿",
     r"ない|ません|なかった|ず(?:に|、)|禁止",
-    r"(?:^|\s)(?:안|못)\s|않|없|아니|금지|못하|못한|지 마",
+    r"(?:^|\s)(?:안|못)\s|않|없|아니|금지|지 못|못[하한합해했할]|지 마",
 );
 
 pattern!(
     NOT_NEGATION,
     r"不错|不过|不但|不仅|不断|不久|不同|不论|不管|不得不|差不多|没错|没关系|没问题|未来|对不起|不好意思|是不是|要不要|能不能|会不会|有没有|特别|别人|区别|个别|分别|级别|类别|性别|性別|告别|别的|别墅|不用谢|不客气|不足|不安|不良|不具合|不思議|不便",
     r"少ない|はかない|切ない|かもしれない|かもしれません|に違いない|なければならない|なければなりません|危ない",
-    r"\bno\. ?\d|not only|\bno problem\b|아니라",
+    r"\bno\. ?\d|not only|\bno problem\b|\b(?:can't|cannot) (?:stand|bear|wait)\b|아니라",
 );
 
 pattern!(
     CHANGE,
-    r"\b(?:now|nowadays|no longer|any ?more|from now on|as of|moved|switched|changed|used to|formerly|previously|became|has become|turned into|replaced|migrated|grown to|grew to|increased to|decreased to|reduced to|raised to|postponed|rescheduled|delayed|brought forward|quit|stopped|started|began|updated to|upgraded|renamed|ex-\w+|not .{0,20}yet|so far|until (?:now|recently))\b",
+    r"\b(?:now|nowadays|no longer|any ?more|from now on|as of|moved|switched|changed|used to|formerly|previously|became|has become|turned into|replaced|migrated|(?:grown|grew|increased|decreased|reduced|raised|lowered|cut|went up|went down)(?: \S+){0,4}? to|gave up|given up|gives up|cancell?ed|postponed|rescheduled|delayed|brought forward|quit|stopped|started|began|updated to|upgraded|renamed|ex-\w+|not .{0,20}yet|so far|until (?:now|recently))\b",
     r"\b(?:jetzt|nicht mehr|früher|inzwischen|umgezogen|maintenant|désormais|ne .{1,12} plus|ahora|ya no|antes)\b",
-    r"现在|目前|如今|改到|改为|改成|改用|改在|换成|换到|换了|换用|不再|已经|以前|之前|曾经|原来|从今|搬到|搬家|搬去|迁移|迁到|变成|变为|推迟|提前|延期|升级|更新为|调整|取消|戒了|开始|停止|转为|转到|成为|還沒|还没|尚未",
-    r"今は|今では|現在|もう|以前|かつて|これから|引っ越し|変更|変わ|変え|移(?:り|っ|動)|なった|になりました|やめ|辞め|始め|延期|まだ",
-    r"이제|지금|현재|예전|이전|더 ?이상|바뀌|바꾸|바꿨|변경|옮기|옮겼|이사|그만|끊었|시작|되었|됐|아직",
+    r"现在|目前|如今|改到|改为|改成|改用|改在|换成|换到|换了|换用|不再|已经|以前|之前|曾经|原来|从今|搬到|搬家|搬去|迁移|迁到|变成|变为|推迟|提前|延期|升级|更新为|调整|取消|戒了|戒掉|放弃|开始|停止|转为|转到|成为|還沒|还没|尚未",
+    r"今は|今では|現在|もう|以前|かつて|これから|引っ越し|変更|変わ|変え|移(?:り|っ|動)|なった|になりました|やめ|辞め|諦め|始め|延期|まだ",
+    r"이제|지금|현재|예전|이전|더 ?이상|바뀌|바꾸|바꿨|변경|옮기|옮겼|이사|그만|끊었|끊으셨|포기|시작|되었|됐|아직",
+);
+
+// A cause: what became so is not what the claim says of today.
+pattern!(
+    CAUSE,
+    r"(?:なった|なっていた|変わった)(?:ため|ので|せいで|ことから|ことで)",
+    r"(?:되었|됐|바뀌었|변했)기 때문|(?:되어|돼|바뀌어)서 ",
+    r"\bbecause .{1,40}\b(?:became|had become|has become)\b",
 );
 
 /// Opposite values of one property, in all languages together. A word belongs to one side only.
@@ -56,7 +64,7 @@ const OPPOSITES: &[(&[&str], &[&str])] = &[
     (&["allowed", "permitted", "允许", "可以", "許可", "허용"], &["forbidden", "prohibited", "banned", "disallowed", "禁止", "금지"]),
     (&["dark", "深色", "暗色", "ダーク", "暗い", "다크", "어두운"], &["light", "bright", "浅色", "亮色", "ライト", "明るい", "라이트", "밝은"]),
     (&["enabled", "enable", "enables", "开启", "启用", "有効", "활성화"], &["disabled", "disable", "disables", "关闭", "禁用", "無効", "비활성화"]),
-    (&["like", "likes", "loves", "love", "enjoys", "喜欢", "喜爱", "好き", "좋아"], &["hate", "hates", "dislike", "dislikes", "讨厌", "厌恶", "嫌い", "싫어"]),
+    (&["like", "likes", "loves", "love", "enjoys", "喜欢", "喜爱", "好き", "좋아"], &["hate", "hates", "dislike", "dislikes", "can't stand", "cannot stand", "can't bear", "讨厌", "厌恶", "受不了", "嫌い", "싫어"]),
     (&["always", "总是", "一直", "いつも", "항상"], &["never", "rarely", "seldom", "从不", "很少"]),
     (&["before", "之前", "以前", "前に", "전에"], &["after", "之后", "以后", "後に", "후에"]),
     (&["increase", "increased", "increases", "增加", "提高", "上升"], &["decrease", "decreased", "decreases", "减少", "降低", "下降"]),
@@ -79,6 +87,7 @@ const OPPOSITES: &[(&[&str], &[&str])] = &[
     (&["fixed", "resolved", "修复了", "已修复"], &["broken", "unfixed", "unresolved", "未修复"]),
     (&["on by default", "turned on", "switched on", "turn on"], &["off by default", "turned off", "switched off", "turn off"]),
     (&["all", "every", "所有", "全部"], &["some", "few", "部分", "有些"]),
+    (&["subscribed", "subscribes", "subscribe", "订阅", "購読", "구독"], &["unsubscribed", "unsubscribes", "unsubscribe", "退订", "解約", "해지"]),
     (&["pass", "passes", "通过"], &["fail", "fails", "未通过"]),
 ];
 
@@ -133,9 +142,12 @@ pub(super) fn ruled_out(normal: &str) -> Option<String> {
     CONTRAST.captures(normal).map(|m| m[1].to_owned())
 }
 
-/// The first word of change in a normalised text.
+/// The first word of change in a normalised text. One that only names a cause changes nothing ("because it had become
+/// full").
 pub(super) fn change_word(normal: &str) -> Option<&str> {
-    CHANGE.find(normal).map(|m| m.as_str())
+    let causes: Vec<Range<usize>> = CAUSE.find_iter(normal).map(|m| m.range()).collect();
+    let is_cause = |range: Range<usize>| causes.iter().any(|cause| cause.contains(&range.start));
+    CHANGE.find_iter(normal).find(|m| !is_cause(m.range())).map(|m| m.as_str())
 }
 
 /// Whether the text says that something is no longer as it was ("now", "moved to", 现在, 改到, もう, 이제).

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{StateError, read_if_there, write_atomically};
+use crate::calibrate::BY_HAND;
 use crate::providers::Thresholds;
 
 /// The format of `calibrations.json` that this program writes and reads.
@@ -35,12 +36,26 @@ pub struct Calibrated {
     pub at: DateTime<Utc>,
     /// The run that did it.
     pub run: String,
+    /// How sure it is, where that was asked: a night does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sureness: Option<String>,
 }
 
 impl Calibrated {
     /// The similarities.
     pub fn thresholds(&self) -> Thresholds {
         Thresholds { cluster: self.cluster, duplicate: self.duplicate, related: self.related }
+    }
+
+    /// When it was derived, by what, and how sure that is.
+    pub fn how(&self) -> String {
+        let by = match self.run.as_str() {
+            BY_HAND => "dreamer calibrate".to_owned(),
+            run => format!("the night {run}"),
+        };
+        let sure = self.sureness.as_ref().map(|sure| format!(", {sure}")).unwrap_or_default();
+        let auc = self.auc * 100.0;
+        format!("on {} by {by}{sure}; duplicates above unrelated texts in {auc:.0} %", self.at.date_naive())
     }
 
     /// What the log of the night that did it says. `again` is whether other weights of that name were calibrated before.
@@ -141,6 +156,7 @@ mod tests {
             blind: vec!["ko".into()],
             at: "2026-03-10T02:00:00Z".parse().unwrap(),
             run: "20260310-020000-000001".into(),
+            sureness: None,
         }
     }
 

@@ -77,6 +77,7 @@ fn in_json(model: &str, derived: &Derived, saved: bool) -> serde_json::Value {
         "sureness": derived.sureness().as_str(),
         "held_out": plain(derived.held_out),
         "auc": plain(derived.auc),
+        "joined": derived.joined.map(plain),
         "blind": derived.blind,
         "saved": saved,
     });
@@ -104,6 +105,14 @@ fn in_words(model: &str, from: &str, derived: &Derived, saved: bool) -> String {
         percent(derived.held_out),
         percent(derived.auc)
     );
+    if let Some(joined) = derived.joined {
+        let _ = writeln!(
+            text,
+            "of messages of different people {:.1} % of the pairs would be put together, each person's by the figure from \
+             the others",
+            joined * 100.0
+        );
+    }
     if !derived.blind.is_empty() {
         let _ = writeln!(
             text,

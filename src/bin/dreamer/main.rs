@@ -139,8 +139,8 @@ fn layers(command: &Command) -> Result<Layers, ConfigError> {
 }
 
 fn show_config(config: &Config, layers: &Layers, settings: Vec<Setting>, json: bool) -> Result<u8, Failure> {
-    let mut settings = match config.calibrated()? {
-        Some(calibrated) => config::with_calibration(settings, config.embedding_model(), calibrated),
+    let mut settings = match config.calibration()? {
+        Some(calibrated) => config::with_calibration(settings, &calibrated),
         None => settings,
     };
     settings.extend(config::of_flush(layers));

@@ -133,6 +133,8 @@ pattern!(
     r"예전|옛날|이전|과거|[았었였했]|끊|전에|더 ?이상",
 );
 
+pattern!(PREFERS, r"偏好|喜欢|最好|好き|好む|好み|ほうがいい|좋아|좋다|선호");
+
 // A claim that only asks or ponders.
 pattern!(
     ASKS,
@@ -218,6 +220,17 @@ pub(super) fn keeps(mark: Mark, clause: &str) -> bool {
         Mark::Wish => KEEPS_WISH.is_match(clause) || KEEPS_DOUBT.is_match(clause),
         Mark::Past => KEEPS_PAST.is_match(clause),
     }
+}
+
+/// Whether a word of wish says what has to be done: an order says the same without it.
+pub(super) fn is_duty(word: &str) -> bool {
+    matches!(word.trim(), "should" | "need to" | "needs to" | "have to")
+}
+
+/// Whether a text that is compared with one under the mark may mean the same. Who wants something and who likes it are
+/// the same here: a preference is no plan.
+pub(super) fn leaves_open(mark: Mark, normal: &str) -> bool {
+    keeps(mark, normal) || mark == Mark::Wish && PREFERS.is_match(normal)
 }
 
 /// Whether a word of denial stands in the clause.

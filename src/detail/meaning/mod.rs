@@ -44,6 +44,18 @@ impl Answer {
     }
 }
 
+/// A word by which only one of two normalised texts says that it may be so, is wished, holds under a condition, or was so.
+pub(super) fn turned(first: &str, second: &str) -> Option<(Option<String>, Option<String>)> {
+    let lone = |mark: Mark, one: &str, other: &str| {
+        let word = mark::found(mark, one).into_iter().find(|word| !mark::is_duty(&one[word.clone()]))?;
+        (!mark::leaves_open(mark, other)).then(|| one[word].trim().to_owned())
+    };
+    [Mark::Doubt, Mark::Wish, Mark::Condition, Mark::Past].into_iter().find_map(|mark| {
+        let (a, b) = (lone(mark, first, second), lone(mark, second, first));
+        (a.is_some() || b.is_some()).then_some((a, b))
+    })
+}
+
 /// Who speaks in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Voice {
