@@ -55,6 +55,12 @@ pub(crate) fn normalise_ollama(value: &str) -> Result<String, String> {
     Ok(format!("{server}{path}"))
 }
 
+/// The address of a hub of models, without a trailing slash.
+pub(crate) fn normalise_hub(value: &str) -> Result<String, String> {
+    let (server, path) = server_and_path(value, "https://huggingface.co")?;
+    Ok(format!("{server}{path}"))
+}
+
 /// Scheme and authority, and the path without a trailing slash.
 fn server_and_path<'a>(value: &'a str, such_as: &str) -> Result<(String, &'a str), String> {
     let wrong = || format!("must be http://host[:port][/path] or https://…, such as {such_as}");

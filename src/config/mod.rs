@@ -19,6 +19,7 @@ use chrono::NaiveTime;
 use chrono_tz::Tz;
 use secrecy::SecretString;
 
+use crate::providers::sentence_transformers::{self, Hub};
 use crate::providers::{Thresholds, local, thresholds_of};
 use crate::rem::blacklist::Blacklist;
 use crate::state::StateError;
@@ -29,9 +30,9 @@ pub use agents::{Agent, Folder};
 pub use alerts::{AlertSettings, AlertTarget};
 pub(crate) use layers::read_env_file;
 pub use layers::{EnvFile, Layers, Origin};
-pub use resolve::models_dir;
 pub use resolve::warnings;
-pub(crate) use resolve::{expand, folder};
+pub(crate) use resolve::{expand, folder, st_model_name};
+pub use resolve::{hub, models_dir};
 pub use show::{Setting, of_flush, show, show_json, with_calibration};
 pub use variables::{FLUSH_VARIABLES, VARIABLES, Variable, variable};
 
@@ -44,6 +45,15 @@ pub enum EmbeddingProvider {
     Ollama,
     /// A model inside this binary.
     Builtin,
+    /// A model of the `sentence-transformers` kind, in this process.
+    SentenceTransformers,
+}
+
+impl EmbeddingProvider {
+    /// Whether texts are embedded in this process: nothing is sent, and nothing paid for.
+    pub fn is_in_process(self) -> bool {
+        matches!(self, Self::Builtin | Self::SentenceTransformers)
+    }
 }
 
 /// Who distils and judges.
@@ -149,6 +159,10 @@ pub struct Config {
     pub llm_provider: LlmProvider,
     /// `DREAMER_BUILTIN_MODEL`: `use-multilingual-3` or `lexical`.
     pub builtin_model: String,
+    /// `ST_MODEL_NAME`: a name, or the absolute path of a folder.
+    pub st_model_name: String,
+    /// Where models of that kind come from.
+    pub hub: Hub,
     /// Where weights lie: `dreamer/models` in the user's data directory.
     pub models_dir: PathBuf,
     /// The OpenAI-compatible server.
@@ -259,6 +273,7 @@ impl Config {
             EmbeddingProvider::OpenAi => &self.openai.embedding_model,
             EmbeddingProvider::Ollama => &self.ollama.embedding_model,
             EmbeddingProvider::Builtin => &self.builtin_model,
+            EmbeddingProvider::SentenceTransformers => &self.st_model_name,
         }
     }
 
@@ -269,6 +284,9 @@ impl Config {
             "text-embedding-3-large" => Some(3072),
             "lexical" => Some(1024),
             "use-multilingual-3" => Some(512),
+            name if self.embedding_provider == EmbeddingProvider::SentenceTransformers => {
+                sentence_transformers::dimension(name, &self.models_dir, &self.hub).ok()
+            }
             _ => None,
         })
     }
@@ -293,6 +311,7 @@ impl Config {
             EmbeddingProvider::OpenAi => ("openai", Some(self.openai.embedding_address())),
             EmbeddingProvider::Ollama => ("ollama", None),
             EmbeddingProvider::Builtin => ("builtin", Some("")),
+            EmbeddingProvider::SentenceTransformers => ("sentence-transformers", None),
         }
     }
 
@@ -349,6 +368,10 @@ impl Config {
             EmbeddingProvider::OpenAi => self.check_embedding_key(),
             EmbeddingProvider::Builtin => {
                 local::check(&self.builtin_model, &self.models_dir).map_err(ConfigError::of_builtin)
+            }
+            EmbeddingProvider::SentenceTransformers => {
+                sentence_transformers::check(&self.st_model_name, &self.models_dir, &self.hub)
+                    .map_err(ConfigError::of_sentence_transformers)
             }
             EmbeddingProvider::Ollama => Ok(()),
         }
@@ -519,5 +542,10 @@ impl ConfigError {
     /// A built-in model that cannot be used.
     pub(crate) fn of_builtin(error: local::OpenError) -> Self {
         Self::Missing { variable: "the embedding model (DREAMER_BUILTIN_MODEL)", remedy: error.to_string() }
+    }
+
+    /// A model of the `sentence-transformers` kind that cannot be used.
+    pub(crate) fn of_sentence_transformers(error: sentence_transformers::OpenError) -> Self {
+        Self::Missing { variable: "the embedding model (ST_MODEL_NAME)", remedy: error.to_string() }
     }
 }

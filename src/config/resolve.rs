@@ -14,6 +14,7 @@ use super::{
     Agent, Config, ConfigError, EmbeddingProvider, Layers, Ollama, OpenAi, Origin, Problem, Setting,
     VARIABLES, address, variable,
 };
+use crate::providers::sentence_transformers::{Hub, is_name};
 use crate::providers::{measured_on, thresholds_of};
 use crate::rem::blacklist::Blacklist;
 
@@ -73,11 +74,13 @@ impl<'a> Reader<'a> {
         let home = self.home();
         let embedding_provider = self.take("DREAMER_EMBEDDING_PROVIDER", embedding_provider);
         let builtin_model = self.take("DREAMER_BUILTIN_MODEL", builtin_model);
+        let (st_model_name, hub) = (self.st_model_name(), self.hub());
         let (openai, ollama) = (self.openai(), self.ollama());
         let model = match embedding_provider {
             EmbeddingProvider::OpenAi => openai.embedding_model.clone(),
             EmbeddingProvider::Ollama => ollama.embedding_model.clone(),
             EmbeddingProvider::Builtin => builtin_model.clone(),
+            EmbeddingProvider::SentenceTransformers => st_model_name.clone(),
         };
         let of_model = thresholds_of(&model);
         let episodes_dir = self.folder("DREAMER_EPISODES_DIR", &home.join("episodes"));
@@ -95,6 +98,8 @@ impl<'a> Reader<'a> {
             embedding_provider,
             llm_provider: self.take("DREAMER_LLM_PROVIDER", llm_provider),
             builtin_model,
+            st_model_name,
+            hub,
             models_dir: models_dir(self.layers),
             openai,
             ollama,
@@ -289,6 +294,25 @@ impl<'a> Reader<'a> {
         path
     }
 
+    fn st_model_name(&mut self) -> String {
+        let layers = self.layers;
+        let name = self.take("ST_MODEL_NAME", |value| st_model_name(value, layers));
+        self.show_as("ST_MODEL_NAME", name.clone());
+        name
+    }
+
+    fn hub(&mut self) -> Hub {
+        let endpoint = self.take("HF_ENDPOINT", address::normalise_hub);
+        self.show_as("HF_ENDPOINT", endpoint.clone());
+        let token = self.take_optional("HF_TOKEN", api_key);
+        let of_user = match self.layers.environment.get("XDG_CACHE_HOME") {
+            Some(path) if Path::new(path).is_absolute() => PathBuf::from(path),
+            _ => expand("~/.cache", self.layers),
+        };
+        let home = self.folder("HF_HOME", &of_user.join("huggingface"));
+        Hub { endpoint, token, cache: self.folder("HF_HUB_CACHE", &home.join("hub")) }
+    }
+
     fn openai(&mut self) -> OpenAi {
         let base_url = self.take("OPENAI_BASE_URL", address::normalise);
         self.show_as("OPENAI_BASE_URL", base_url.clone());
@@ -381,6 +405,28 @@ pub(crate) fn expand(value: &str, layers: &Layers) -> PathBuf {
     clean
 }
 
+/// A folder by its absolute path, else a name. As the original program does, what is a folder here is meant as one.
+pub(crate) fn st_model_name(value: &str, layers: &Layers) -> Result<String, String> {
+    let path = expand(value, layers);
+    if value.starts_with(['/', '~', '.']) || path.join("config.json").is_file() {
+        return Ok(path.display().to_string());
+    }
+    match is_name(value) {
+        true => Ok(value.to_owned()),
+        false => Err("must be a model's name, such as intfloat/multilingual-e5-small, or a folder".into()),
+    }
+}
+
+/// Where models are fetched from, without looking at anything else.
+///
+/// # Errors
+/// When one of its variables cannot be used.
+pub fn hub(layers: &Layers) -> Result<Hub, ConfigError> {
+    let mut reader = Reader::new(layers);
+    let hub = reader.hub();
+    reader.done(hub).map(|(hub, _)| hub)
+}
+
 /// Where weights lie, by the rules for a user's data: below `XDG_DATA_HOME`, or `~/.local/share` where that is not set.
 pub fn models_dir(layers: &Layers) -> PathBuf {
     let set = layers.environment.get("XDG_DATA_HOME").filter(|path| Path::new(path).is_absolute());
@@ -447,11 +493,8 @@ mod tests {
     fn a_value_out_of_range_is_named_with_its_origin_and_what_is_allowed() {
         for (name, value, allowed) in [
             ("DREAMER_EMBEDDING_PROVIDER", "openia", "must be one of: openai, ollama, builtin"),
-            (
-                "DREAMER_EMBEDDING_PROVIDER",
-                "sentence-transformers",
-                "not in this version yet (sentence-transformers); it has: openai, ollama, builtin",
-            ),
+            ("ST_MODEL_NAME", "a/b/c", "intfloat/multilingual-e5-small, or a folder"),
+            ("HF_ENDPOINT", "huggingface.co", "https://huggingface.co"),
             ("DREAMER_LLM_PROVIDER", "anthropic", "it has: openai, ollama, extractive"),
             ("OLLAMA_BASE_URL", "localhost:11434", "http://localhost:11434"),
             ("DREAMER_BUILTIN_MODEL", "minilm", "must be one of: use-multilingual-3, lexical"),
@@ -644,6 +687,60 @@ mod tests {
         assert_eq!(dedup.origin.to_string(), "model text-embedding-3-small, as documented, not measured");
         assert!(refused(&[("DEDUP_SIMILARITY", "0.6")]).contains("CONTRADICTION_SIMILARITY (0.7)"));
         assert!(refused(&[("CONTRADICTION_SIMILARITY", "0.95")]).contains("DEDUP_SIMILARITY (0.9)"));
+    }
+
+    #[test]
+    fn a_local_model_is_a_name_or_an_absolute_folder_and_the_cache_is_where_python_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("mine")).unwrap();
+        std::fs::write(dir.path().join("mine/config.json"), "{}").unwrap();
+        let of = |set: &[(&str, &str)]| {
+            let mut layers = Layers::of(set);
+            (layers.user_home, layers.working_dir) = (Some("/home/ann".into()), dir.path().to_owned());
+            Config::resolve(&layers).unwrap().0
+        };
+        let mine = dir.path().join("mine").display().to_string();
+        for (value, name) in [
+            ("", "all-MiniLM-L6-v2"),
+            ("intfloat/multilingual-e5-small", "intfloat/multilingual-e5-small"),
+            ("mine", mine.as_str()),
+            ("./mine/", mine.as_str()),
+            ("~/models/x", "/home/ann/models/x"),
+        ] {
+            assert_eq!(of(&[("ST_MODEL_NAME", value)]).st_model_name, name, "{value}");
+        }
+        let cache = |set: &[(&str, &str)]| of(set).hub.cache.display().to_string();
+        assert_eq!(cache(&[]), "/home/ann/.cache/huggingface/hub");
+        assert_eq!(cache(&[("XDG_CACHE_HOME", "/c")]), "/c/huggingface/hub");
+        assert_eq!(cache(&[("HF_HOME", "/hf")]), "/hf/hub");
+        assert_eq!(cache(&[("HF_HOME", "/hf"), ("HF_HUB_CACHE", "~/h")]), "/home/ann/h");
+        assert_eq!(of(&[("HF_ENDPOINT", "https://mirror.example/")]).hub.endpoint, "https://mirror.example");
+        let layers = Layers::of(&[("DREAMER_HOME", "/h"), ("HF_TOKEN", "hf_secret")]);
+        let (config, settings) = Config::resolve(&layers).unwrap();
+        assert!(!format!("{config:?}{settings:?}").contains("hf_secret"));
+        assert!(super::hub(&layers).unwrap().token.is_some());
+    }
+
+    #[test]
+    fn a_build_without_such_models_says_so_and_one_with_them_names_the_command_that_fetches() {
+        let set = [
+            ("DREAMER_EMBEDDING_PROVIDER", "sentence-transformers"),
+            ("DREAMER_LLM_PROVIDER", "extractive"),
+            ("XDG_DATA_HOME", "/nowhere/data"),
+            ("HF_HOME", "/nowhere/hf"),
+        ];
+        if !crate::providers::sentence_transformers::IS_BUILT_IN {
+            assert!(refused(&set).contains("without the feature sentence-transformers"));
+            return;
+        }
+        let config = resolve(&set).unwrap().0;
+        assert_eq!((config.embedding_model(), config.dimension()), ("all-MiniLM-L6-v2", None));
+        assert_eq!(config.thresholds(None).unwrap().map(|t| t.duplicate), Some(0.80));
+        let told = config.check_night().unwrap_err().to_string();
+        assert!(
+            told.contains("ST_MODEL_NAME") && told.contains("`dreamer model pull all-MiniLM-L6-v2`"),
+            "{told}"
+        );
     }
 
     #[test]

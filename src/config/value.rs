@@ -9,7 +9,7 @@ use chrono::NaiveTime;
 use chrono_tz::Tz;
 use secrecy::SecretString;
 
-use crate::providers::local;
+use crate::providers::{local, sentence_transformers};
 
 use super::{EmbeddingProvider, EpisodeSource, Fade, LlmProvider, MaskPii};
 
@@ -88,8 +88,14 @@ pub(super) fn embedding_provider(value: &str) -> Result<EmbeddingProvider, Strin
         ("openai", EmbeddingProvider::OpenAi),
         ("ollama", EmbeddingProvider::Ollama),
         ("builtin", EmbeddingProvider::Builtin),
+        ("sentence-transformers", EmbeddingProvider::SentenceTransformers),
     ];
-    one_of(value, &all, &["sentence-transformers"])
+    match one_of(value, &all, &[])? {
+        EmbeddingProvider::SentenceTransformers if !sentence_transformers::IS_BUILT_IN => {
+            Err(sentence_transformers::OpenError::NotBuilt.to_string())
+        }
+        provider => Ok(provider),
+    }
 }
 
 pub(super) fn llm_provider(value: &str) -> Result<LlmProvider, String> {

@@ -81,7 +81,7 @@ async fn embeds(config: &Config, table: &Table, asking: Asking) -> Embeds {
     if config.check_embedder().is_err() {
         return Embeds::NotAsked("it is not set up (see settings)");
     }
-    if asking == Asking::Nobody && config.embedding_provider != EmbeddingProvider::Builtin {
+    if asking == Asking::Nobody && !config.embedding_provider.is_in_process() {
         return Embeds::NotAsked("--offline");
     }
     let embedder = match configured::embedder(config, budget()) {
@@ -219,7 +219,7 @@ pub(super) fn of_gateway(config: &Config, openclaw: Option<&OpenClaw>) -> Option
     let remedy = match config.embedding_provider {
         EmbeddingProvider::OpenAi => format!("set OPENAI_EMBEDDING_MODEL={theirs}"),
         EmbeddingProvider::Ollama => format!("set OLLAMA_EMBEDDING_MODEL={theirs}"),
-        EmbeddingProvider::Builtin => {
+        EmbeddingProvider::Builtin | EmbeddingProvider::SentenceTransformers => {
             "set DREAMER_EMBEDDING_PROVIDER and its model to what the gateway has".to_owned()
         }
     };

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::probe::{Asked, check_model};
 use super::{Mode, Models, Night, Options, captured, tell};
-use crate::config::{Config, EmbeddingProvider};
+use crate::config::Config;
 use crate::episode::Episode;
 use crate::error::Error;
 use crate::forget::memorial::Memorial;
@@ -62,9 +62,9 @@ pub(super) async fn think(
     run.start(now)?;
     let recorded = RecordedEmbedder { embedder: models.embedder.as_ref(), replies: &replies };
     // What costs nothing need not be kept.
-    let embedder: &dyn Embedder = match config.embedding_provider {
-        EmbeddingProvider::Builtin => models.embedder.as_ref(),
-        _ => &recorded,
+    let embedder: &dyn Embedder = match config.embedding_provider.is_in_process() {
+        true => models.embedder.as_ref(),
+        false => &recorded,
     };
     let reasoner = match &models.reasoner {
         Reasoner::Model(model) => {
@@ -105,6 +105,7 @@ pub(super) async fn think(
     };
     take_in_buried(&mut plan, buried.clone());
     plan.report.cost = spent(models);
+    plan.report.warnings.extend(models.embedder.warnings());
     if replies.used_again() > 0 {
         plan.report.warnings.push(format!(
             "{} used that an interrupted run or a dry run had paid for: nothing was asked twice",

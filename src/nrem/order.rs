@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use chrono::NaiveDate;
 
-use crate::config::EmbeddingProvider;
 use crate::dream::Night;
 use crate::episode::date_in;
 use crate::nrem::chunk::Chunk;
@@ -60,7 +59,7 @@ pub fn within_tokens<'a>(
     chunks: Vec<&'a Chunk>,
 ) -> (Vec<&'a Chunk>, Vec<&'a Chunk>) {
     let Some(most) = most else { return (chunks, vec![]) };
-    let embeds = night.config.embedding_provider != EmbeddingProvider::Builtin;
+    let embeds = !night.config.embedding_provider.is_in_process();
     let distils = matches!(night.reasoner, Reasoner::Model(_));
     split(chunks, most, night.config.max_new_memories as u64, (embeds, distils))
 }

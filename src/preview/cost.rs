@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::config::{Config, EmbeddingProvider, LlmProvider};
+use crate::config::{Config, LlmProvider};
 use crate::nrem::chunk::Chunk;
 use crate::nrem::cluster::{Cluster, MAX_CLUSTER};
 use crate::nrem::{MEMORIES_A_CLUSTER, distil};
@@ -73,7 +73,7 @@ impl Cost {
                 cost.chat_tokens += calls.tokens;
             }
         }
-        if config.embedding_provider != EmbeddingProvider::Builtin {
+        if !config.embedding_provider.is_in_process() {
             let words: Vec<&str> = evidence.iter().map(|chunk| chunk.text.as_str()).collect();
             let probe: Vec<&str> = known.rows.values().take(PROBED).map(|row| row.text.as_str()).collect();
             let longest = known.rows.values().map(|row| estimate_tokens(&row.text) as u64).max().unwrap_or(1);

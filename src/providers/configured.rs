@@ -8,7 +8,7 @@ use super::ollama::embeddings::OllamaEmbeddings;
 use super::ollama::{OllamaChat, OllamaEmbedder};
 use super::openai::embeddings::OpenAiEmbeddings;
 use super::openai::{OpenAiChat, OpenAiEmbedder};
-use super::{Embedder, Reasoner, local};
+use super::{Embedder, Reasoner, local, sentence_transformers};
 use crate::config::{Config, ConfigError, EmbeddingProvider, LlmProvider};
 use crate::error::Error;
 
@@ -21,6 +21,10 @@ pub fn embedder(config: &Config, budget: Arc<Budget>) -> Result<Box<dyn Embedder
     Ok(match config.embedding_provider {
         EmbeddingProvider::Builtin => {
             local::open(&config.builtin_model, &config.models_dir).map_err(ConfigError::of_builtin)?
+        }
+        EmbeddingProvider::SentenceTransformers => {
+            sentence_transformers::open(&config.st_model_name, &config.models_dir, &config.hub)
+                .map_err(ConfigError::of_sentence_transformers)?
         }
         EmbeddingProvider::Ollama => {
             Box::new(OllamaEmbedder::new(&ollama.base_url, &ollama.embedding_model, dim, budget)?)
@@ -56,7 +60,7 @@ pub fn reasoner(config: &Config, budget: Arc<Budget>) -> Result<Reasoner<'static
 /// How many requests embedding these texts takes; none where nothing is sent.
 pub(crate) fn embedding_requests(config: &Config, texts: &[&str]) -> usize {
     match config.embedding_provider {
-        EmbeddingProvider::Builtin => 0,
+        EmbeddingProvider::Builtin | EmbeddingProvider::SentenceTransformers => 0,
         EmbeddingProvider::Ollama => requests::<OllamaEmbeddings>(texts),
         EmbeddingProvider::OpenAi => requests::<OpenAiEmbeddings>(texts),
     }

@@ -17,6 +17,7 @@ pub mod recorded;
 mod rejection;
 pub mod replay;
 pub mod reply;
+pub mod sentence_transformers;
 
 pub(crate) use embedding::estimate_tokens;
 pub(crate) use openai::server::is_azure_host;
@@ -48,7 +49,7 @@ pub fn thresholds_of(model: &str) -> Option<Thresholds> {
     let name = name.split(':').next().unwrap_or_default();
     let (cluster, duplicate, related) = match name {
         "text-embedding-3-small" => (0.75, 0.90, 0.70),
-        "all-minilm-l6-v2" => (0.65, 0.80, 0.55),
+        "all-minilm-l6-v2" => return Some(sentence_transformers::THRESHOLDS),
         local::use3::MODEL => return Some(local::use3::THRESHOLDS),
         local::lexical::MODEL => return Some(local::lexical::THRESHOLDS),
         _ => return None,
@@ -103,6 +104,11 @@ pub trait Embedder: Send + Sync {
     /// What tells these weights from others of the same name, as the provider says; `None` where it does not.
     async fn version(&self) -> Option<String> {
         None
+    }
+
+    /// What the operator should know of the texts it was given so far, each said once.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Lets go of what the provider keeps for this run, such as a model in memory. Failing at that harms nobody.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Example, Report, create_new};
 use crate::config::{
     EnvFile, FLUSH_VARIABLES, Layers, Origin, VARIABLES, Variable, expand, models_dir, read_env_file,
-    variable,
+    st_model_name, variable,
 };
 use crate::error::Error;
 use crate::providers::local;
@@ -147,8 +147,13 @@ pub(super) fn kept(layers: &Layers) -> Vec<Choice> {
             _ => None,
         })
         .map(|(name, value)| match name {
-            "DREAMER_EPISODES_DIR" | "DREAMER_LANCEDB_URI" if !value.contains("://") => {
+            "DREAMER_EPISODES_DIR" | "DREAMER_LANCEDB_URI" | "HF_HOME" | "HF_HUB_CACHE"
+                if !value.contains("://") =>
+            {
                 Choice::new(name, expand(value, layers).display().to_string())
+            }
+            "ST_MODEL_NAME" => {
+                Choice::new(name, st_model_name(value, layers).unwrap_or_else(|_| value.to_owned()))
             }
             _ => Choice::new(name, value),
         })

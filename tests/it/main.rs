@@ -26,6 +26,7 @@ mod plan;
 mod privacy;
 mod readme;
 mod reembed;
+mod sentence_transformers;
 mod setup_openclaw;
 mod store;
 mod transcripts;

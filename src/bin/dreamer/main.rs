@@ -83,7 +83,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         return doctor::look(&command.common, layers(&command), offline, json).await;
     }
     if let Some(Other::Model { what }) = &command.other {
-        return model::change(&layers(&command)?, what);
+        return model::change(&layers(&command)?, what).await;
     }
     let layers = alert::heard(&command, layers(&command)).await?;
     if let Some(Other::Setup { example, openclaw }) = command.other {

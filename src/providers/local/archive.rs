@@ -7,7 +7,7 @@ use flate2::read::DeflateDecoder;
 
 /// A zip archive, by its central directory. Neither encrypted ones nor those beyond 4 GB.
 #[derive(Debug)]
-pub(super) struct Archive<R> {
+pub(in crate::providers) struct Archive<R> {
     from: R,
     entries: Vec<Entry>,
 }
@@ -46,7 +46,7 @@ impl<R: Read + Seek> Archive<R> {
     ///
     /// # Errors
     /// When it is no zip archive, or damaged.
-    pub(super) fn open(mut from: R) -> io::Result<Self> {
+    pub(in crate::providers) fn open(mut from: R) -> io::Result<Self> {
         let length = from.seek(SeekFrom::End(0))?;
         let tail = from.seek(SeekFrom::Start(length.saturating_sub(END_BYTES as u64 + COMMENT)))?;
         let mut bytes = Vec::new();
@@ -77,7 +77,11 @@ impl<R: Read + Seek> Archive<R> {
     ///
     /// # Errors
     /// When it cannot be read or unpacked, or is not as long as the directory says.
-    pub(super) fn unpack(&mut self, name: &str, to: &mut dyn io::Write) -> io::Result<Option<()>> {
+    pub(in crate::providers) fn unpack(
+        &mut self,
+        name: &str,
+        to: &mut dyn io::Write,
+    ) -> io::Result<Option<()>> {
         let Some(entry) = self.entries.iter().find(|entry| entry.name == name) else { return Ok(None) };
         self.from.seek(SeekFrom::Start(entry.header))?;
         let mut local = [0; 30];
@@ -104,7 +108,12 @@ impl<R: Read + Seek> Archive<R> {
     ///
     /// # Errors
     /// When it is not there, damaged, or of another type or shape.
-    pub(super) fn array(&mut self, name: &str, kind: &str, shape: &[usize]) -> io::Result<Vec<u8>> {
+    pub(in crate::providers) fn array(
+        &mut self,
+        name: &str,
+        kind: &str,
+        shape: &[usize],
+    ) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.unpack(&format!("{name}.npy"), &mut bytes)?
             .ok_or_else(|| damaged(&format!("the array {name} is missing")))?;
@@ -167,7 +176,7 @@ fn header(bytes: &[u8]) -> Option<(&[u8], Header)> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
+pub(in crate::providers) mod tests {
     use std::io::{Cursor, Write as _};
 
     use flate2::Compression;

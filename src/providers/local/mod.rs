@@ -1,7 +1,7 @@
 //! The embedders inside this binary, chosen by name: each sits in a file of its own with its thresholds.
 //! Weights, where a model needs some, are fetched once (`pull`) and kept in the user's data directory (`stored`).
 
-mod archive;
+pub(super) mod archive;
 pub mod lexical;
 pub mod pull;
 pub mod stored;
@@ -51,14 +51,9 @@ pub enum OpenError {
     },
 }
 
-/// The built-in models with weights, and what is kept of each.
-pub fn with_weights() -> &'static [Stored] {
-    &[use3::STORED]
-}
-
 /// What is kept of the model of that name; none where it has no weights or does not exist.
 pub fn stored(name: &str) -> Option<&'static Stored> {
-    with_weights().iter().find(|model| model.name.eq_ignore_ascii_case(name.trim()))
+    use3::MODEL.eq_ignore_ascii_case(name.trim()).then_some(&use3::STORED)
 }
 
 /// Whether a built-in model can be used, as far as that is seen without reading its weights.
@@ -72,13 +67,13 @@ pub fn check(name: &str, models_dir: &Path) -> Result<(), OpenError> {
     }
     let model = stored(&name).ok_or(OpenError::Unknown { name })?;
     let models = Models::in_folder(models_dir);
-    let folder = models.folder(model.name).display().to_string();
+    let folder = models.folder(&model.name).display().to_string();
     match models.state(model, Look::Lengths) {
         State::Whole => Ok(()),
-        State::Absent => Err(OpenError::NoWeights { name: model.name, folder }),
+        State::Absent => Err(OpenError::NoWeights { name: use3::MODEL, folder }),
         State::Damaged => {
             let why = "a file is missing or not as long as it should be".to_owned();
-            Err(OpenError::Damaged { name: model.name, folder, why })
+            Err(OpenError::Damaged { name: use3::MODEL, folder, why })
         }
     }
 }

