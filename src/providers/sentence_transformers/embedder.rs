@@ -18,8 +18,7 @@ use crate::language::Language;
 use crate::privacy::Outbound;
 use crate::providers::{Embedder, ProviderError, normalise};
 
-/// Tokens of a batch, padding included; one text may be longer. What a batch takes in memory grows with it, and the rate
-/// does not: 1024 and 4096 tokens were equally fast.
+/// Tokens of a batch, padding included; one text may be longer. What a batch takes in memory grows with it.
 const BATCH: usize = 1024;
 
 /// How much of each end of the weights tells one model from another.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dreamer::nrem::quote::Quote;
 use dreamer::state::journal::Fate;
 use serde_json::Value;
 
@@ -53,11 +54,39 @@ pub(super) fn check_end(night: &Night, names: &BTreeSet<String>, user: &str) {
     assert!(fates.len() >= said, "{user}: {} chunks for {said} messages", fates.len());
 }
 
+/// A memory that rules chose holds the very words of the line it names, of the speaker and the day it names.
+fn check_quote(user: &str, text: &str, sources: &[String]) {
+    let quote = Quote::read(text).unwrap_or_else(|| panic!("{user}: no quote: {text}"));
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/memorybank").join(user);
+    // As the log names it: `2023-04-27-2130.md:9 (user)`.
+    let stands = |source: &String| {
+        let (episode, place) = source.split_once(':').unwrap();
+        let (number, by) = place.trim_end_matches(')').split_once(" (").unwrap();
+        let number: usize = number.split('-').next().unwrap().parse().unwrap();
+        let file = std::fs::read_to_string(from.join(episode)).unwrap();
+        let (speaker, said) = file.lines().nth(number - 1).unwrap().split_once(": ").unwrap();
+        assert_eq!(speaker, by, "{user}: {text}");
+        let said = plain(said);
+        speaker == quote.speaker.as_str()
+            && episode.starts_with(&quote.said_on.to_string())
+            && quote.words.split('…').map(plain).all(|part| said.contains(&part))
+    };
+    assert!(sources.iter().any(stands), "{user}: {text} does not stand in {sources:?}");
+}
+
+/// Letters and digits alone: quotation marks are escaped in the files, and a quote starts with a capital.
+fn plain(text: &str) -> String {
+    text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
 async fn nights_of(user: &str) {
     let (mut night, names) = home_of(user).await;
     let reports = night.dream_all(extractive, MOST).await;
     for report in &reports {
         assert!(report.created.len() <= night.config().max_new_memories, "{user}");
+        for new in &report.created {
+            check_quote(user, &new.memory.text, &new.memory.sources);
+        }
     }
     assert!(reports.len() > 1, "{user}: ten days are more than one night's seven");
     check_end(&night, &names, user);
