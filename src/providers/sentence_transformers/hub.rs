@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::Hub;
 use super::description::{CONFIG, LENGTHS, MODULES, PROMPTS, TOKENIZER, WEIGHTS};
-use super::find::on_hub;
+use super::find::{is_name, on_hub};
 use crate::privacy::is_loopback;
 use crate::providers::local::pull::PullError;
 use crate::providers::local::stored::StoredFile;
@@ -104,7 +104,8 @@ impl Hub {
         let failed =
             |source: reqwest::Error| PullError::Hub { url: url.clone(), source: source.without_url().into() };
         let told: Told = self.get(&url).await?.json().await.map_err(failed)?;
-        let repo = if told.id.is_empty() { repo } else { told.id };
+        // A name becomes a folder here.
+        let repo = if is_name(&told.id) { told.id } else { repo };
         if !told.sha.chars().all(|c| c.is_ascii_alphanumeric()) || told.sha.is_empty() {
             return Err(PullError::NoModel { repo, what: "the hub names no commit of it".into() });
         }
