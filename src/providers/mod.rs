@@ -10,12 +10,14 @@ pub mod extractive;
 mod fixtures;
 mod http;
 pub mod local;
+mod near;
 pub mod ollama;
 pub mod openai;
 pub mod recorded;
 mod rejection;
 pub mod replay;
 pub mod reply;
+mod retry_after;
 
 pub(crate) use embedding::estimate_tokens;
 pub(crate) use openai::server::is_azure_host;
