@@ -97,9 +97,17 @@ async fn distil_apart(
     while let Some(part) = due.pop() {
         let Part { most, piece_of, .. } = part;
         let (clusters, error) = match distil_batch(model, privacy, part.clusters, most).await {
-            Ok(answers) => {
-                settled.extend(answers.into_iter().map(|(cluster, answer)| (piece_of, cluster, answer)));
-                continue;
+            Ok(asked) => {
+                settled
+                    .extend(asked.answers.into_iter().map(|(cluster, answer)| (piece_of, cluster, answer)));
+                let Some((clusters, why)) = asked.unanswered else { continue };
+                // Fewer than before: at least one cluster of this call has its answer.
+                if calls_left >= 1 {
+                    calls_left -= 1;
+                    due.push(Part { clusters, most, piece_of });
+                    continue;
+                }
+                (clusters, NoDrafts::Unreadable(why))
             }
             Err(failed) => failed,
         };
@@ -137,6 +145,14 @@ fn within_room(settled: Vec<(Option<usize>, Cluster, Answer)>, most: usize) -> V
     answers
 }
 
+/// What a call that could be read says.
+struct Asked {
+    /// Clusters with their answers.
+    answers: Vec<(Cluster, Answer)>,
+    /// Clusters about which it says nothing, although it may have meant to, and why.
+    unanswered: Option<(Vec<Cluster>, String)>,
+}
+
 /// Asks once, checks and mends.
 ///
 /// # Errors
@@ -146,26 +162,31 @@ async fn distil_batch(
     privacy: &Privacy,
     batch: Vec<Cluster>,
     most: usize,
-) -> Result<Vec<(Cluster, Answer)>, (Vec<Cluster>, NoDrafts)> {
+) -> Result<Asked, (Vec<Cluster>, NoDrafts)> {
     let first = ask(model, privacy, &distil::prompt(&batch, most, privacy), &batch, most).await;
     let drafts = match first {
         Ok(drafts) => drafts,
         Err(error) => return Err((batch, error)),
     };
     let no_room: HashSet<String> = drafts.iter().flat_map(|distilled| distilled.no_room.clone()).collect();
-    let mut settled = Vec::new();
+    let mut answers = Vec::new();
     let mut again: Vec<Refused> = Vec::new();
+    let mut unanswered: Option<(Vec<Cluster>, String)> = None;
     for (cluster, distilled) in batch.into_iter().zip(drafts) {
+        if let Some(why) = distilled.unanswered {
+            unanswered.get_or_insert_with(|| (vec![], why.to_owned())).0.push(cluster);
+            continue;
+        }
         let (good, refused) = check(distilled.drafts);
         if refused.is_empty() {
             let open = without_room(&cluster, &good, &no_room);
-            settled.push((cluster, Answer::Drafts(good, open)));
+            answers.push((cluster, Answer::Drafts(good, open)));
         } else {
             again.push((cluster, good, refused));
         }
     }
-    settled.extend(mend(model, privacy, again, most, &no_room).await);
-    Ok(settled)
+    answers.extend(mend(model, privacy, again, most, &no_room).await);
+    Ok(Asked { answers, unanswered })
 }
 
 /// Chunks of a cluster whose memory found no room, and that no kept draft rests on.
@@ -210,8 +231,8 @@ async fn mend(
     let mut answers = Vec::new();
     for (cluster, mut drafts, refused) in again {
         let (good, mut bad) = match second.next() {
-            Some(distilled) => check(distilled.drafts),
-            None => (vec![], refused.clone()),
+            Some(Distilled { unanswered: None, drafts, .. }) => check(drafts),
+            _ => (vec![], refused.clone()),
         };
         let room = refused.len();
         let mended = good.into_iter().take(room).collect::<Vec<_>>();
@@ -273,4 +294,91 @@ async fn ask(
         draft.prompt = Some(digest.clone());
     }
     Ok(distilled)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::MaskPii;
+    use crate::nrem::sample::chunk;
+    use crate::providers::replay::Replay;
+
+    const SAID: [(&str, &str); 3] = [
+        ("I moved to Lisbon in March.", "The user moved to Lisbon in March."),
+        ("My dog is called Biscuit.", "The user's dog is called Biscuit."),
+        ("I play the violin every evening.", "The user plays the violin every evening."),
+    ];
+
+    fn reply(answers: &[(&[usize], &str)]) -> String {
+        let memories: Vec<Value> =
+            answers.iter().map(|(chunks, text)| json!({ "chunks": chunks, "text": text })).collect();
+        json!({ "memories": memories }).to_string()
+    }
+
+    /// What becomes of the three clusters, in their order: the texts remembered, or why the reply could not be read.
+    async fn ask_about_all(model: &Replay) -> Vec<Result<Vec<String>, String>> {
+        let of = |(text, _): &(&str, &str)| Cluster {
+            chunks: vec![chunk(text, "user")],
+            vectors: vec![vec![1.0]],
+            rank: 0.0,
+        };
+        let clusters: Vec<Cluster> = SAID.iter().map(of).collect();
+        let privacy = Privacy::new(MaskPii::Never, true);
+        let mut answers = distil_apart(model, &privacy, clusters, 2).await;
+        answers.sort_by_key(|(cluster, _)| SAID.iter().position(|(text, _)| *text == cluster.chunks[0].text));
+        let outcome = |(_, answer)| match answer {
+            Answer::Drafts(drafts, open) if open.is_empty() => {
+                Ok(drafts.into_iter().map(|draft: MemoryDraft| draft.text).collect())
+            }
+            Answer::Unreadable(why) => Err(why),
+            other => panic!("{other:?}"),
+        };
+        answers.into_iter().map(outcome).collect()
+    }
+
+    #[tokio::test]
+    async fn a_cluster_whose_answer_names_no_chunk_is_asked_about_again() {
+        let [lisbon, dog, violin] = SAID.map(|(_, memory)| memory);
+        let model = Replay::in_order([
+            reply(&[(&[1], lisbon), (&[], dog)]),
+            // Two clusters, numbered anew: this time one is left out on purpose.
+            reply(&[(&[2], violin)]),
+        ]);
+        let outcomes = ask_about_all(&model).await;
+        assert_eq!(outcomes, [Ok(vec![lisbon.into()]), Ok(vec![]), Ok(vec![violin.into()])]);
+        let prompts = model.prompts();
+        assert_eq!(prompts.len(), 2);
+        assert!(!prompts[1].user.as_str().contains("Lisbon"));
+    }
+
+    #[tokio::test]
+    async fn a_reply_whose_answers_name_no_chunk_is_unreadable_and_asked_again_in_halves() {
+        let [lisbon, dog, violin] = SAID.map(|(_, memory)| memory);
+        let model = Replay::in_order([
+            reply(&[(&[], lisbon), (&[9], dog)]),
+            reply(&[(&[], lisbon)]),
+            reply(&[(&[1], dog), (&[2], violin)]),
+        ]);
+        let outcomes = ask_about_all(&model).await;
+        assert_eq!(outcomes, [Ok(vec![lisbon.into()]), Ok(vec![dog.into()]), Ok(vec![violin.into()])]);
+        assert_eq!(model.prompts().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn what_never_gets_an_answer_waits_as_unreadable_and_is_not_settled_as_empty() {
+        let lisbon = SAID[0].1;
+        let model = Replay::new().by(move |prompt| {
+            let first: &[usize] = if prompt.user.as_str().contains("Lisbon") { &[1] } else { &[7] };
+            // Alone it is read whatever its number is, so it answers nothing that can be read.
+            let is_alone = !prompt.user.as_str().contains("Cluster 2");
+            Some(Ok(if is_alone { "Hm.".into() } else { reply(&[(first, lisbon), (&[], "Lost.")]) }))
+        });
+        let outcomes = ask_about_all(&model).await;
+        assert_eq!(outcomes[0], Ok(vec![lisbon.into()]));
+        assert!(outcomes[1..].iter().all(Result::is_err), "{outcomes:?}");
+        assert!(model.prompts().len() <= 1 + extra_calls(3) + extra_calls(1));
+    }
 }

@@ -20,6 +20,14 @@ use crate::providers::reply::{self, de};
 const TOKENS_A_CALL: usize = 3_000;
 /// Tokens a memory may need in the reply, with its reason and lists.
 const TOKENS_A_MEMORY: u32 = 350;
+/// The longest texts a reply may hold, in characters, where the server heeds that. A strong memory may be twice as long
+/// as others. llama.cpp takes no repetition near 2,000.
+const REASON_CHARS: usize = 300;
+const TEXT_CHARS: usize = 600;
+const ENTITY_CHARS: usize = 100;
+const TAG_CHARS: usize = 40;
+/// Most entities and most tags of a memory.
+const MOST_NAMES: usize = 12;
 
 const SYSTEM: &str = "\
 You are the night shift of an AI agent's memory. You read what was said during the day and write down what is worth \
@@ -88,7 +96,7 @@ pub fn prompt(clusters: &[Cluster], most: usize, privacy: &Privacy) -> Prompt {
         system: SYSTEM.to_owned(),
         user: privacy.to_prompt(&material),
         schema_name: "memories",
-        schema: schema(),
+        schema: schema(clusters, most),
         max_tokens: (clusters.len() * most) as u32 * TOKENS_A_MEMORY + 400,
     }
 }
@@ -131,24 +139,31 @@ fn line(number: usize, chunk: &Chunk) -> Value {
     line
 }
 
-fn schema() -> Value {
+/// The schema of a reply about these clusters, with bounds: without them a small model counts chunks, or repeats a tag,
+/// until its tokens end.
+fn schema(clusters: &[Cluster], most: usize) -> Value {
+    let chunks: usize = clusters.iter().map(|cluster| cluster.chunks.len()).sum();
+    let largest = clusters.iter().map(|cluster| cluster.chunks.len()).max().unwrap_or(1);
+    let text = |longest: usize| json!({ "type": "string", "maxLength": longest });
+    let names = |longest: usize| json!({ "type": "array", "items": text(longest), "maxItems": MOST_NAMES });
+    let number = json!({ "type": "integer", "minimum": 1, "maximum": chunks.max(1) });
     json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["memories"],
-        "properties": { "memories": { "type": "array", "items": {
+        "properties": { "memories": { "type": "array", "maxItems": clusters.len() * most, "items": {
             "type": "object",
             "additionalProperties": false,
             "required": ["reason", "chunks", "text", "category", "importance", "entities", "tags", "about", "emotion", "decision"],
             "properties": {
-                "reason": { "type": "string" },
-                "chunks": { "type": "array", "items": { "type": "integer" } },
-                "text": { "type": "string" },
+                "reason": text(REASON_CHARS),
+                "chunks": { "type": "array", "items": number, "minItems": 1, "maxItems": largest },
+                "text": text(TEXT_CHARS),
                 "category": { "type": "string", "enum": ["preference", "fact", "decision", "entity", "other"] },
                 "importance": { "type": "number" },
-                "entities": { "type": "array", "items": { "type": "string" } },
-                "tags": { "type": "array", "items": { "type": "string" } },
-                "about": { "type": ["string", "null"] },
+                "entities": names(ENTITY_CHARS),
+                "tags": names(TAG_CHARS),
+                "about": { "type": ["string", "null"], "maxLength": TAG_CHARS },
                 "emotion": { "type": "number" },
                 "decision": { "type": "string", "enum": ["keep", "merge", "archive", "pending_review"] },
             }
@@ -202,28 +217,49 @@ pub struct Distilled {
     pub drafts: Vec<MemoryDraft>,
     /// Digests of chunks with a memory for which there was no room: they are tried again.
     pub no_room: Vec<String>,
+    /// Why the absence of drafts does not mean that there is nothing to remember: it is to be asked about again.
+    pub unanswered: Option<&'static str>,
 }
 
-/// Reads a reply: the drafts of each cluster, in the order of `clusters`, at most `most` each. Answers that name no
-/// chunk, or chunks of two clusters, are given to the cluster of their first chunk or left out.
+const NO_CHUNK: &str = "a memory names none of the chunks, so it may be of any cluster";
+const SEVERAL: &str = "a memory names chunks of several clusters";
+const FULL: &str = "the other clusters filled the list of memories";
+
+/// Reads a reply: the drafts of each cluster, in the order of `clusters`, at most `most` each. An answer that names
+/// chunks of several clusters is given to the cluster of its first one; where there is only one cluster, an answer
+/// without a valid number rests on all of it.
+///
+/// A cluster that got nothing although an answer may be of it is marked as unanswered, never as empty.
 ///
 /// # Errors
-/// What makes the reply unreadable.
+/// What makes the reply unreadable: also when no cluster got an answer although there are some, or when it counts the
+/// chunks of several clusters from 0, so that every number may mean another chunk.
 pub fn parse(text: &str, clusters: &[Cluster], most: usize) -> Result<Vec<Distilled>, String> {
     let answers: Vec<Answer> = reply::parse_list(text, "memories")?;
+    let counts_from_0 = answers.iter().any(|answer| answer.chunks.contains(&0));
+    if counts_from_0 && clusters.len() > 1 {
+        return Err("it numbers the chunks from 0, they are numbered from 1".to_owned());
+    }
     let owners: Vec<(usize, usize)> = clusters
         .iter()
         .enumerate()
         .flat_map(|(c, cluster)| (0..cluster.chunks.len()).map(move |i| (c, i)))
         .collect();
     let mut distilled: Vec<Distilled> = clusters.iter().map(|_| Distilled::default()).collect();
+    // By rank of what tells more: what may be of any cluster is said of all, the others of some.
+    let mut doubt = vec![(answers.len() >= clusters.len() * most).then_some(FULL); clusters.len()];
     for answer in answers {
+        let numbers = if counts_from_0 { &[] } else { answer.chunks.as_slice() };
         let named: Vec<(usize, usize)> =
-            answer.chunks.iter().filter_map(|n| owners.get(n.checked_sub(1)?)).copied().collect();
+            numbers.iter().filter_map(|n| owners.get(n.checked_sub(1)?)).copied().collect();
         let Some(&(owner, _)) = named.first().or(if clusters.len() == 1 { owners.first() } else { None })
         else {
+            doubt.fill(Some(NO_CHUNK));
             continue;
         };
+        for (other, _) in &named {
+            doubt[*other].get_or_insert(SEVERAL);
+        }
         let mut members: Vec<usize> = named.iter().filter(|(c, _)| *c == owner).map(|(_, i)| *i).collect();
         if members.is_empty() {
             members = (0..clusters[owner].chunks.len()).collect();
@@ -237,7 +273,22 @@ pub fn parse(text: &str, clusters: &[Cluster], most: usize) -> Result<Vec<Distil
             distilled[owner].no_room.extend(chunks.into_iter().map(|chunk| chunk.digest));
         }
     }
+    leave_open(&mut distilled, &doubt)?;
     Ok(distilled)
+}
+
+/// Marks the clusters without a draft of which it is not sure that they have nothing.
+///
+/// # Errors
+/// Why, when these are all of them.
+fn leave_open(distilled: &mut [Distilled], doubt: &[Option<&'static str>]) -> Result<(), String> {
+    for (distilled, doubt) in distilled.iter_mut().zip(doubt) {
+        distilled.unanswered = doubt.filter(|_| distilled.drafts.is_empty());
+    }
+    match distilled.first().and_then(|first| first.unanswered) {
+        Some(why) if distilled.iter().all(|distilled| distilled.unanswered.is_some()) => Err(why.to_owned()),
+        _ => Ok(()),
+    }
 }
 
 fn into_draft(answer: Answer, chunks: Vec<Chunk>) -> MemoryDraft {
@@ -355,6 +406,86 @@ mod tests {
         assert!(parse("I could not find anything, sorry!", &clusters(), 2).is_err());
         assert!(parse(r#"{"memories":[{"text":"The user lik"#, &clusters(), 2).is_err());
         assert!(parse(r#"{"memories":[]}"#, &clusters(), 2).is_ok());
+    }
+
+    /// The clusters of a call that was recorded with llama.cpp and a model of 135 million parameters.
+    fn recorded_clusters(sizes: &[usize]) -> Vec<Cluster> {
+        let said = [
+            "Standup is at 9:00.",
+            "Standup moved to 10:00.",
+            "I live in Beijing.",
+            "The heating is serviced every October.",
+        ];
+        let mut words = said.iter().cycle().enumerate();
+        let chunks = |size: usize| {
+            words
+                .by_ref()
+                .take(size)
+                .map(|(n, text)| chunk(&format!("{text} {n}"), "user"))
+                .collect::<Vec<_>>()
+        };
+        let of = |chunks: Vec<Chunk>| Cluster {
+            vectors: chunks.iter().map(|_| vec![1.0]).collect(),
+            chunks,
+            rank: 0.0,
+        };
+        sizes.iter().copied().map(chunks).map(of).collect()
+    }
+
+    #[test]
+    fn answers_that_name_no_chunk_are_no_sign_of_an_empty_day() {
+        let reply = include_str!("../../tests/fixtures/replies/names-no-chunk.json");
+        let unreadable = parse(reply, &recorded_clusters(&[8, 2]), 2).unwrap_err();
+        assert_eq!(unreadable, NO_CHUNK);
+        let one = parse(reply, &recorded_clusters(&[8]), 2).unwrap();
+        assert_eq!((one[0].drafts.len(), one[0].drafts[0].chunks.len(), one[0].unanswered), (2, 8, None));
+    }
+
+    #[test]
+    fn a_cluster_whose_memory_may_have_got_lost_is_not_empty() {
+        let answer = |chunks: &[i64]| json!({ "chunks": chunks, "text": "The user likes tea." });
+        let read = |answers: &[&[i64]], sizes: &[usize]| {
+            let answers: Vec<Value> = answers.iter().map(|chunks| answer(chunks)).collect();
+            let reply = json!({ "memories": answers }).to_string();
+            let marks = |read: Vec<Distilled>| read.iter().map(|d| d.unanswered).collect::<Vec<_>>();
+            parse(&reply, &recorded_clusters(sizes), 2).map(marks)
+        };
+        for (answers, marks) in [
+            // Left out on purpose: nothing in it is worth a memory.
+            (&[&[1i64][..]][..], vec![None, None, None]),
+            (&[&[1], &[9]], vec![None, Some(NO_CHUNK), Some(NO_CHUNK)]),
+            (&[&[1], &[-1], &[3]], vec![None, Some(NO_CHUNK), None]),
+            (&[&[1], &[], &[2], &[3]], vec![None, None, None]),
+            (&[&[1, 2, 3]], vec![None, Some(SEVERAL), Some(SEVERAL)]),
+            (&[&[2, 3], &[1]], vec![None, None, Some(SEVERAL)]),
+            (&[&[1], &[1], &[1], &[1], &[2], &[2]], vec![None, None, Some(FULL)]),
+        ] {
+            assert_eq!(read(answers, &[1, 1, 1]), Ok(marks), "{answers:?}");
+        }
+        assert!(read(&[&[0], &[1]], &[1, 1, 1]).unwrap_err().contains("from 0"));
+        assert_eq!(read(&[&[0], &[1]], &[3]), Ok(vec![None]));
+        assert_eq!(read(&[], &[1, 1]), Ok(vec![None, None]));
+    }
+
+    #[test]
+    fn a_number_beyond_all_numbers_loses_its_field_and_not_its_memory() {
+        let reply = include_str!("../../tests/fixtures/replies/number-too-large.json");
+        let read = parse(reply, &recorded_clusters(&[2]), 2).unwrap();
+        let draft = &read[0].drafts[0];
+        assert_eq!((draft.importance.get(), draft.emotion, draft.decision), (0.5, 0.0, Decision::Archive));
+        assert_eq!(draft.text, "The heating is serviced every October");
+    }
+
+    #[test]
+    fn the_schema_bounds_what_a_model_can_count() {
+        let clusters = recorded_clusters(&[2, 1]);
+        let schema = prompt(&clusters, 2, &Privacy::new(MaskPii::Never, true)).schema;
+        let memories = &schema["properties"]["memories"];
+        let chunks = &memories["items"]["properties"]["chunks"];
+        assert_eq!((&memories["maxItems"], &chunks["maxItems"]), (&json!(4), &json!(2)));
+        assert_eq!(chunks["items"], json!({ "type": "integer", "minimum": 1, "maximum": 3 }));
+        let text = schema.to_string();
+        assert_eq!(text.matches(r#""type":"array""#).count(), text.matches("maxItems").count());
     }
 
     #[test]

@@ -9,9 +9,10 @@ use regex::Regex;
 
 use crate::detail::{self, Answer, Said, Voice};
 use crate::episode::Speaker;
-use crate::language;
+use crate::language::{self, Language};
 use crate::memory::{Category, Importance, Source};
 use crate::nrem::chunk::Chunk;
+use crate::nrem::first_person;
 use crate::nrem::quote::{Quote, speaks_of_self};
 pub use crate::nrem::steer::steers_the_agent;
 use crate::nrem::steer::{self, Trust};
@@ -142,6 +143,7 @@ pub fn problems(draft: &MemoryDraft) -> Vec<String> {
         found.push("it is not in the language of its chunks".into());
     }
     found.extend(wrong_speaker(draft));
+    found.extend(speaks_as_i(draft));
     found.extend(misread(draft));
     let limit = language::limit(&draft.text) * if draft.emotion >= STRONG_EMOTION { 2 } else { 1 };
     let length = draft.text.chars().count();
@@ -290,6 +292,35 @@ fn wrong_speaker(draft: &MemoryDraft) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A model words a memory for somebody who reads it months later: "I" would then be anybody. Quotes say whose words
+/// they are.
+fn speaks_as_i(draft: &MemoryDraft) -> Option<String> {
+    if draft.origin != Origin::Model || Quote::read(&draft.text).is_some() {
+        return None;
+    }
+    let word = first_person::speaks_as(&draft.text)?;
+    let user = match language::of(&draft.text) {
+        Some(Language::Chinese) => "用户",
+        Some(Language::Japanese) => "ユーザー",
+        Some(Language::Korean) => "사용자",
+        _ if language::is_german(&draft.text) => "der Nutzer",
+        _ => "the user",
+    };
+    let mut speakers: Vec<&str> = vec![];
+    for chunk in &draft.chunks {
+        let speaker = match &chunk.speaker {
+            Speaker::User | Speaker::Note => user,
+            Speaker::Assistant => "the assistant",
+            Speaker::Person(name) => name,
+        };
+        if !speakers.contains(&speaker) {
+            speakers.push(speaker);
+        }
+    }
+    let who = speakers.join(" or ");
+    Some(format!("it says “{word}” and nobody will know who that is; say who speaks: {who}"))
 }
 
 /// What people say of themselves must say who they are: "the birthday is in May" would be anybody's.
@@ -453,6 +484,28 @@ pub(crate) mod tests {
             let problems = problems(&draft(claim, answered(before, text)));
             assert_eq!(problems.is_empty(), good, "{claim} ← {before} / {text}: {problems:?}");
         }
+    }
+
+    #[test]
+    fn a_model_may_not_speak_as_somebody_it_does_not_name() {
+        for (text, speaker, who) in [
+            ("I live in Beijing.", "user", Some("the user")),
+            ("I live in Beijing.", "note", Some("the user")),
+            ("I live in Beijing.", "Carol", Some("Carol")),
+            ("我住在北京。", "user", Some("用户")),
+            ("The user lives in Beijing.", "user", None),
+        ] {
+            let found = problems(&draft(text, vec![chunk(text, speaker)])).join("; ");
+            let told = who.map_or(found.is_empty(), |who| found.contains(&format!("say who speaks: {who}")));
+            assert!(told, "{speaker}: {text}: {found}");
+        }
+        let mut verbatim =
+            draft("User (2026-03-10): “I live in Beijing.”", vec![chunk("I live in Beijing.", "user")]);
+        assert!(problems(&verbatim).is_empty());
+        // What rules chose are the source's own words.
+        verbatim.text = "I live in Beijing.".into();
+        verbatim.origin = Origin::Extractive;
+        assert!(problems(&verbatim).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod dedup;
 pub mod distil;
 pub mod draft;
+mod first_person;
 mod forgotten;
 pub mod order;
 pub mod quote;

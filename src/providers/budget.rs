@@ -47,7 +47,10 @@ pub struct Patience {
     pub connect: Duration,
     /// Time for a whole request, reply included. A small model on a laptop needs minutes for a long reply.
     pub request: Duration,
-    /// The same while a model may still have to be loaded from disk, on servers that do that.
+    /// What the slowest server on this machine or in its network writes that is still waited for, in tokens a second:
+    /// there, a request may take as long as its longest reply needs at that rate, while the run has time left.
+    pub least_tokens_a_second: u32,
+    /// Time for a whole request while a model may still have to be loaded from disk, on servers that do that.
     pub cold: Duration,
     /// Tries of one request, at least 1.
     pub tries: u32,
@@ -64,6 +67,7 @@ impl Default for Patience {
         Self {
             connect: Duration::from_secs(10),
             request: Duration::from_secs(180),
+            least_tokens_a_second: 10,
             cold: Duration::from_secs(600),
             tries: 4,
             first_delay: Duration::from_millis(500),
@@ -183,6 +187,11 @@ impl Budget {
             deadline: if parties == 1 { self.limits.deadline } else { now + time },
             left_for_embedding: tokens_left.unwrap_or(0) / 20,
         };
+    }
+
+    /// What is left of this turn's minutes.
+    pub fn time_left(&self) -> Duration {
+        self.turn().deadline.saturating_duration_since(Instant::now())
     }
 
     /// Tokens that may still be spent in this turn; none for no limit.

@@ -40,10 +40,11 @@ pub(crate) fn budget(max_calls: u32) -> Arc<Budget> {
     Budget::with_patience(limits(max_calls), patience())
 }
 
-/// Four tries, a millisecond between them, half a second a request.
+/// Four tries, a millisecond between them, half a second a request, however long its reply may be.
 pub(crate) fn patience() -> Patience {
     Patience {
         request: Duration::from_millis(500),
+        least_tokens_a_second: u32::MAX,
         first_delay: Duration::from_millis(1),
         longest_delay: Duration::from_millis(2),
         ..Patience::default()

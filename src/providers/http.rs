@@ -2,15 +2,14 @@
 //! What to send and what the answer means is the providers' business.
 
 use std::error::Error as StdError;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use regex::Regex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
@@ -18,7 +17,9 @@ use serde_json::Value;
 use super::ProviderError;
 use super::budget::{Budget, Reached};
 use super::embedding::estimate_tokens;
+use super::near::{is_loopback, is_near};
 pub(crate) use super::rejection::Rejection;
+use super::retry_after::{retry_after, until};
 
 /// A server is given up when this many requests in a row failed for good: a dead one costs a night minutes and not
 /// hours. One alone may be the fault of its own content.
@@ -92,12 +93,14 @@ pub(crate) enum Failure {
 /// What a request costs at most, both ways: an upper estimate of its texts, and the longest reply it asks for.
 fn most_tokens(body: &Value, budget: &Budget) -> u64 {
     let texts = estimate_tokens(&body.to_string()) as u64;
-    if body.get("messages").is_none() {
-        return texts;
-    }
+    reply_tokens(body).map_or(texts, |reply| texts + reply + budget.left_for_embedding())
+}
+
+/// Tokens of the longest reply a request asks for; none where it asks for no words.
+fn reply_tokens(body: &Value) -> Option<u64> {
+    body.get("messages")?;
     let limits = [&body["max_completion_tokens"], &body["max_tokens"], &body["options"]["num_predict"]];
-    let reply = limits.into_iter().find_map(Value::as_u64).unwrap_or(UNSAID_REPLY);
-    texts + reply + budget.left_for_embedding()
+    Some(limits.into_iter().find_map(Value::as_u64).unwrap_or(UNSAID_REPLY))
 }
 
 /// One try that failed in a way that another may mend.
@@ -117,6 +120,13 @@ enum Cause {
     BrokenBody(String),
     #[error("it failed before in this run: {0}")]
     Closed(String),
+}
+
+impl Cause {
+    /// Whether the server took the request and did not answer in time.
+    fn is_timeout(&self) -> bool {
+        matches!(self, Self::Transport(error) if error.is_timeout() && !error.is_connect())
+    }
 }
 
 impl Endpoint {
@@ -172,12 +182,14 @@ impl Endpoint {
             }));
         }
         let estimate = most_tokens(body, &self.budget);
+        let reply_tokens = reply_tokens(body).unwrap_or(0);
         let body = serde_json::to_vec(body).expect("a JSON value can be written");
         let mut waits = self.budget.waits();
         let mut tries = 0;
         loop {
             let permit = self.budget.start(estimate).await.map_err(|reached| self.exhausted(reached))?;
-            let answer = self.send(path, body.clone()).await;
+            let time_out = self.time_out(reply_tokens);
+            let answer = self.send(path, body.clone(), time_out).await;
             drop(permit);
             tries += 1;
             let passing = match answer {
@@ -192,6 +204,10 @@ impl Endpoint {
                 }
                 Err(Try::Passing(passing)) => passing,
             };
+            if passing.cause.is_timeout() && time_out > self.usual_time_out() {
+                // It had all the time that its reply could need.
+                return Err(self.give_up(tries, passing.cause));
+            }
             let wait = match (waits.next(), passing.retry_after) {
                 (None, _) => return Err(self.give_up(tries, passing.cause)),
                 (_, Some(asked)) if asked > self.budget.patience().longest_retry_after => {
@@ -263,7 +279,7 @@ impl Endpoint {
 
     /// How long a request may take. Where the server loads models, the first one waits for that; where it answers one
     /// request after the other, the last of those at once waits for all.
-    fn time_out(&self) -> Duration {
+    fn usual_time_out(&self) -> Duration {
         let patience = self.budget.patience();
         if !self.service.loads_models {
             return patience.request;
@@ -272,9 +288,22 @@ impl Endpoint {
         if self.is_warm() { queued } else { queued.max(patience.cold) }
     }
 
-    async fn send(&self, path: &str, body: Vec<u8>) -> Result<String, Try> {
+    /// How long a request for so many tokens may take. A server nearby may be a slow one, whose requests share what it can
+    /// write: there it is as long as the reply may need, while the run has time left.
+    fn time_out(&self, reply_tokens: u64) -> Duration {
+        let usual = self.usual_time_out();
+        if !is_near(&self.base) {
+            return usual;
+        }
+        let rate = self.budget.patience().least_tokens_a_second.max(1);
+        let at_once = self.budget.concurrency() as u64;
+        let writing = Duration::from_secs(reply_tokens.saturating_mul(at_once) / u64::from(rate));
+        usual.max(writing.min(self.budget.time_left()))
+    }
+
+    async fn send(&self, path: &str, body: Vec<u8>, time_out: Duration) -> Result<String, Try> {
         let request = self.client.post(self.at(path)).header("content-type", "application/json").body(body);
-        let request = request.timeout(self.time_out());
+        let request = request.timeout(time_out);
         // The address may hold credentials.
         let transport = |e: reqwest::Error| Try::passing(Cause::Transport(e.without_url()), None);
         let response = request.send().await.map_err(transport)?;
@@ -365,7 +394,7 @@ impl Endpoint {
 
     fn remedy(&self, cause: &Cause) -> &'static str {
         match cause {
-            Cause::Transport(error) if error.is_timeout() && !error.is_connect() => self.service.slow,
+            cause if cause.is_timeout() => self.service.slow,
             Cause::Transport(_) => self.service.start,
             _ => self.service.failing,
         }
@@ -439,34 +468,6 @@ fn authorization(header: Option<&'static str>, key: &SecretString) -> Result<Hea
         .map_err(|_| "the key holds characters that no key has, perhaps a line end".to_owned())?;
     value.set_sensitive(true);
     Ok(HeaderMap::from_iter([(name, value)]))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    address.map_or_else(|_| host == "localhost" || host.ends_with(".localhost"), |ip| ip.is_loopback())
-}
-
-/// How long the server asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
-fn retry_after(response: &Response, now: DateTime<Utc>) -> Option<Duration> {
-    let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
-    if let Some(ms) = header("retry-after-ms").and_then(|ms| ms.trim().parse().ok()) {
-        return Some(Duration::from_millis(ms));
-    }
-    wait_of(&header("retry-after")?, now)
-}
-
-fn wait_of(value: &str, now: DateTime<Utc>) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds.max(0.0)).ok();
-    }
-    let date = DateTime::parse_from_rfc2822(value.trim()).ok()?;
-    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
-}
-
-/// How long it is until a moment in milliseconds since 1970.
-fn until(moment: i64, now: DateTime<Utc>) -> Option<Duration> {
-    Some((DateTime::from_timestamp_millis(moment)? - now).to_std().unwrap_or_default())
 }
 
 /// An error with its causes, on one line.

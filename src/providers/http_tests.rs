@@ -75,7 +75,7 @@ fn retry_after_is_read_as_seconds_or_as_a_date() {
         ("NaN", Some(Duration::ZERO)),
         ("1e300", None),
     ] {
-        assert_eq!(wait_of(value, now), wait, "{value}");
+        assert_eq!(crate::providers::retry_after::wait_of(value, now), wait, "{value}");
     }
 }
 
@@ -131,6 +131,47 @@ async fn a_late_answer_is_followed_by_one_in_time() {
     let server = server([fine().set_delay(Duration::from_secs(30)), fine()]).await;
     let patience = Patience { request: Duration::from_millis(200), ..patience() };
     assert!(post(&endpoint(&server, Budget::with_patience(limits(9), patience))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_slow_server_nearby_may_write_as_long_as_its_reply_needs() {
+    let long = json!({ "model": "small", "messages": [], "max_completion_tokens": 7_400 });
+    let late = || fine().set_delay(Duration::from_millis(300));
+    let patience =
+        Patience { request: Duration::from_millis(20), least_tokens_a_second: 10, tries: 1, ..patience() };
+    let slow = server([late()]).await;
+    let asked = endpoint(&slow, Budget::with_patience(limits(9), patience));
+    assert!(asked.post::<Value>("chat/completions", &long).await.is_ok());
+    // Vectors are not written token by token.
+    assert!(asked.post::<Value>("embeddings", &json!({ "model": "small" })).await.is_err());
+    assert!(asked.post::<Value>("chat/completions", &long).await.is_ok());
+}
+
+#[test]
+fn the_patience_with_a_reply_grows_with_its_tokens_where_the_server_is_near_and_the_night_is_long() {
+    let time_out = |base: &str, minutes: u64, concurrency: usize, tokens: u64| {
+        let limits = Limits::new(9, minutes, concurrency, Instant::now());
+        let endpoint = Endpoint::new(&OPENAI, base, None, "small", Budget::new(limits)).unwrap();
+        endpoint.time_out(tokens).as_secs()
+    };
+    let near = "http://192.168.1.20:8080/v1";
+    assert_eq!(time_out("https://api.openai.com/v1", 120, 1, 7_400), 180);
+    assert_eq!((time_out(near, 120, 1, 7_400), time_out(near, 120, 4, 7_400)), (740, 2_960));
+    assert_eq!(time_out(near, 120, 4, 0), 180);
+    // A request on its way may end, but the night is not made longer for it than it was.
+    assert!((180..=600).contains(&time_out(near, 10, 4, 7_400)));
+    assert_eq!(time_out(near, 0, 4, 7_400), 180);
+}
+
+#[tokio::test]
+async fn a_reply_that_had_all_the_time_it_could_need_is_not_waited_for_again() {
+    let late = fine().set_delay(Duration::from_secs(30));
+    let server = server([late]).await;
+    let patience = Patience { request: Duration::from_millis(20), least_tokens_a_second: 10, ..patience() };
+    let endpoint = endpoint(&server, Budget::with_patience(Limits { concurrency: 1, ..limits(9) }, patience));
+    let ten_tokens = json!({ "model": "small", "messages": [], "max_tokens": 10 });
+    assert!(endpoint.post::<Value>("chat/completions", &ten_tokens).await.is_err());
+    assert_eq!(bodies(&server).await.len(), 1);
 }
 
 #[tokio::test]

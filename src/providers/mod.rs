@@ -1,6 +1,7 @@
 //! The models: an embedder and a language model, each behind a small trait, and the errors they share.
 //! What to ask is decided by `nrem/` and `rem/`; how often at most, by [`budget::Budget`].
 
+mod bounds;
 pub mod budget;
 pub mod calibration;
 pub mod configured;
@@ -11,12 +12,14 @@ pub mod extractive;
 mod fixtures;
 mod http;
 pub mod local;
+mod near;
 pub mod ollama;
 pub mod openai;
 pub mod recorded;
 mod rejection;
 pub mod replay;
 pub mod reply;
+mod retry_after;
 pub mod sentence_transformers;
 
 pub(crate) use embedding::estimate_tokens;
@@ -124,7 +127,8 @@ pub struct Prompt {
     pub user: Outbound,
     /// Name of the schema, `[a-z_]+`.
     pub schema_name: &'static str,
-    /// JSON schema of the reply; always an object at the top.
+    /// JSON schema of the reply; always an object at the top. Its bounds (lengths, ranges) are left out for servers that
+    /// do not take them.
     pub schema: serde_json::Value,
     /// At most so many tokens in the reply.
     pub max_tokens: u32,

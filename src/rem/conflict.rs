@@ -249,7 +249,7 @@ pub fn prompt(neighbourhood: &Neighbourhood, claims: &[Claim], privacy: &Privacy
         system: SYSTEM.to_owned(),
         user: privacy.to_prompt(&material),
         schema_name: "verdicts",
-        schema: schema(),
+        schema: schema(neighbourhood.candidates.len()),
         max_tokens: max_reply(neighbourhood.candidates.len()),
     }
 }
@@ -261,7 +261,7 @@ pub(crate) fn max_reply(candidates: usize) -> u32 {
 
 /// An upper estimate of the tokens of a prompt without its memories.
 pub(crate) fn frame_tokens() -> u64 {
-    (estimate_tokens(SYSTEM) + estimate_tokens(&schema().to_string())) as u64 + 20
+    (estimate_tokens(SYSTEM) + estimate_tokens(&schema(MAX_CANDIDATES).to_string())) as u64 + 20
 }
 
 fn describe(number: Option<usize>, claim: &Claim) -> Value {
@@ -277,23 +277,26 @@ fn describe(number: Option<usize>, claim: &Claim) -> Value {
     value
 }
 
-fn schema() -> Value {
+/// The schema of a reply about so many candidates, with bounds: without them a small model may repeat itself until its
+/// tokens end.
+fn schema(candidates: usize) -> Value {
+    let text = |longest: usize| json!({ "type": "string", "maxLength": longest });
     json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["verdicts"],
-        "properties": { "verdicts": { "type": "array", "items": {
+        "properties": { "verdicts": { "type": "array", "maxItems": candidates.max(1), "items": {
             "type": "object",
             "additionalProperties": false,
             "required": ["memory", "reason", "relation", "new_subject", "old_subject", "texts"],
             "properties": {
-                "memory": { "type": "integer" },
-                "reason": { "type": "string" },
+                "memory": { "type": "integer", "minimum": 1, "maximum": candidates.max(1) },
+                "reason": text(400),
                 "relation": { "type": "string",
                     "enum": ["state_change", "different_aspects", "duplicate", "unrelated", "pending_review"] },
-                "new_subject": { "type": "string" },
-                "old_subject": { "type": "string" },
-                "texts": { "type": "array", "items": { "type": "string" } },
+                "new_subject": text(150),
+                "old_subject": text(150),
+                "texts": { "type": "array", "items": text(600), "maxItems": 2 },
             }
         } } }
     })

@@ -296,6 +296,15 @@ fn needs_what_came_before(words: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_claim_is_a_stretch_of_what_was_said(text in "(\\PC|[\u{a0}\u{3000} ,，。\"“”]| and i | but i |I |my |like|went|我|喜欢|です|어요){0,40}") {
+            let found = claimed(&text, false);
+            prop_assert!(found.is_none_or(|claim| text.contains(claim.words) && !claim.words.trim().is_empty()));
+        }
+    }
 
     fn claimed(sentence: &str, answers: bool) -> Option<Claim<'_>> {
         let date = NaiveDate::from_ymd_opt(2026, 3, 10).unwrap();

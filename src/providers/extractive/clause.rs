@@ -44,17 +44,16 @@ pub(super) fn clauses(sentence: &str) -> Vec<Range<usize>> {
             cuts.push(at..end);
         }
     }
-    let within = |cut: &Range<usize>, at: usize| cut.contains(&at);
     for joined in JOINED.find_iter(sentence) {
         let at = joined.start();
-        if !cuts.iter().any(|cut| within(cut, at) || cut.end == at) && even_quotes(&sentence[..at]) {
-            cuts.push(at..at + 1);
+        if !cuts.iter().any(|cut| cut.contains(&at) || cut.end == at) && even_quotes(&sentence[..at]) {
+            cuts.push(at..at + sentence[at..].chars().next().map_or(1, char::len_utf8));
         }
     }
     cuts.sort_by_key(|cut| cut.start);
     let mut found = Vec::new();
     let mut start = 0;
-    for cut in cuts.into_iter().chain([sentence.len()..sentence.len()]) {
+    for cut in cuts.into_iter().chain(std::iter::once(sentence.len()..sentence.len())) {
         let range = trimmed(sentence, start..cut.start);
         if !range.is_empty() {
             found.push(range);
@@ -65,7 +64,7 @@ pub(super) fn clauses(sentence: &str) -> Vec<Range<usize>> {
 }
 
 fn even_quotes(text: &str) -> bool {
-    text.matches('"').count() % 2 == 0
+    text.matches('"').count().is_multiple_of(2)
         && text.matches(['“', '《', '「', '(']).count() == text.matches(['”', '》', '」', ')']).count()
 }
 

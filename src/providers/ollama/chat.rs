@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{KEEP_ALIVE, OLLAMA, release};
+use crate::providers::bounds::{has_bounds, without_bounds};
 use crate::providers::budget::Budget;
 use crate::providers::embedding::estimate_tokens;
 use crate::providers::http::{Endpoint, Failure, Rejection};
@@ -54,16 +55,19 @@ struct Room {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
+    /// A schema with the bounds of texts, lists and numbers.
+    Bounded,
+    /// The same without them.
     Schema,
     Json,
     Plain,
 }
 
 impl Manners {
-    const FIRST: Self = Self { format: Format::Schema, think: true, settled: false };
+    const FIRST: Self = Self { format: Format::Bounded, think: true, settled: false };
 
     /// The next way to ask after a refusal: without what it names, else one step down the ladder.
-    fn adapt(self, rejection: &Rejection) -> Option<Self> {
+    fn adapt(self, rejection: &Rejection, prompt: &Prompt) -> Option<Self> {
         let is_hopeless =
             rejection.status == 404 || rejection.names(&["does not support chat", "system memory"]);
         if is_hopeless || rejection.is_too_long() {
@@ -73,17 +77,20 @@ impl Manners {
             return Some(Self { think: false, ..self });
         }
         if rejection.names(&["format", "schema", "grammar"]) {
-            return self.next_format();
+            return self.next_format(rejection, prompt);
         }
         // Only these two say "the request is wrong".
         let by_ladder = !self.settled && matches!(rejection.status, 400 | 422);
         let without_think = || self.think.then_some(Self { think: false, ..self });
-        by_ladder.then(|| without_think().or_else(|| self.next_format())).flatten()
+        by_ladder.then(|| without_think().or_else(|| self.next_format(rejection, prompt))).flatten()
     }
 
-    fn next_format(self) -> Option<Self> {
+    fn next_format(self, rejection: &Rejection, prompt: &Prompt) -> Option<Self> {
+        // An old server does not know schemas at all, and says that it cannot read one.
+        let knows_schemas = !rejection.names(&["unmarshal"]);
         let format = match self.format {
-            Format::Schema => Format::Json,
+            Format::Bounded if knows_schemas && has_bounds(&prompt.schema) => Format::Schema,
+            Format::Bounded | Format::Schema => Format::Json,
             Format::Json => Format::Plain,
             Format::Plain => return None,
         };
@@ -93,7 +100,7 @@ impl Manners {
     /// The standing instructions, with the schema where the server does not enforce it.
     fn system(self, prompt: &Prompt) -> String {
         match self.format {
-            Format::Schema => prompt.system.clone(),
+            Format::Bounded | Format::Schema => prompt.system.clone(),
             Format::Json | Format::Plain => format!(
                 "{}\n\nAnswer with one JSON object that follows this JSON schema, and with nothing else:\n{}",
                 prompt.system, prompt.schema
@@ -115,7 +122,8 @@ impl Manners {
             "options": { "num_ctx": room.context, "num_predict": room.reply, "temperature": 0.1 },
         });
         match self.format {
-            Format::Schema => body["format"] = prompt.schema.clone(),
+            Format::Bounded => body["format"] = prompt.schema.clone(),
+            Format::Schema => body["format"] = without_bounds(&prompt.schema),
             Format::Json => body["format"] = json!("json"),
             Format::Plain => {}
         }
@@ -178,7 +186,7 @@ impl OllamaChat {
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Rejected(rejection)) => rejection,
             };
-            let Some(next) = manners.adapt(&rejection) else {
+            let Some(next) = manners.adapt(&rejection, prompt) else {
                 if manners != first {
                     // No way helped: it is the request. The next one starts as this one did, and does not walk again.
                     self.remember(first);

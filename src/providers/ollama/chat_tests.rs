@@ -207,3 +207,31 @@ async fn the_first_reply_may_take_longer_than_later_ones() {
     let error = chat.complete(&prompt("the day")).await.unwrap_err().to_string();
     assert!(error.contains("too slow") && error.contains("DREAMER_CONCURRENCY"), "{error}");
 }
+
+#[tokio::test]
+async fn bounds_that_a_server_cannot_make_a_grammar_of_are_left_out() {
+    for (said, formats) in [
+        (
+            "failed to load model vocabulary required for format: failed to parse grammar",
+            ["bounded", "schema", "schema"],
+        ),
+        (
+            "json: cannot unmarshal object into Go struct field ChatRequest.format of type string",
+            ["bounded", "json", "json"],
+        ),
+    ] {
+        let server = server([refusal(400, said), fine()]).await;
+        let chat = chat(&server);
+        let mut asked = prompt("the day");
+        asked.schema["properties"]["memories"] = json!({ "type": "array", "maxItems": 4 });
+        chat.complete(&asked).await.unwrap();
+        chat.complete(&asked).await.unwrap();
+        let seen = bodies(&server).await;
+        let format = |body: &Value| match &body["format"] {
+            Value::String(word) => word.clone(),
+            schema if schema.to_string().contains("maxItems") => "bounded".to_owned(),
+            _ => "schema".to_owned(),
+        };
+        assert_eq!(seen.iter().map(format).collect::<Vec<_>>(), formats, "{said}");
+    }
+}

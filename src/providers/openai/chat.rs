@@ -84,7 +84,7 @@ impl OpenAiChat {
                 }
                 Err(Failure::Final(error)) => return unheeded.ok_or(error),
                 Err(Failure::Rejected(rejection)) => {
-                    let Some(next) = manners.adapt(&rejection) else {
+                    let Some(next) = manners.adapt(&rejection, prompt) else {
                         if manners != first {
                             // No way helped: it is the request. The next one starts as this one did, and does not walk
                             // again.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::server::Kind;
 use crate::providers::Prompt;
+use crate::providers::bounds::{has_bounds, without_bounds};
 use crate::providers::http::Rejection;
 
 /// How a server wants to be asked.
@@ -24,7 +25,9 @@ pub(super) struct Manners {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// `json_schema`, as OpenAI documents it.
+    /// `json_schema` with the bounds of texts, lists and numbers.
+    Bounded,
+    /// `json_schema` without them: what OpenAI takes.
     Schema,
     /// `json_object` with the schema beside it, as llama.cpp had it first and its Python server still has.
     ObjectWithSchema,
@@ -60,7 +63,11 @@ impl Manners {
     /// How a server of this kind is asked first.
     pub(super) fn first(kind: Kind) -> Self {
         Self {
-            format: Format::Schema,
+            // OpenAI refuses a strict schema with `maxLength`, and large models know when to stop.
+            format: match kind {
+                Kind::OpenAi | Kind::Azure | Kind::OpenRouter => Format::Schema,
+                Kind::Other => Format::Bounded,
+            },
             limit: Limit::MaxCompletionTokens,
             temperature: true,
             system: true,
@@ -75,7 +82,7 @@ impl Manners {
     }
 
     /// The next way to ask after a refusal: without the parameter it names, else one step down the ladder.
-    pub(super) fn adapt(self, rejection: &Rejection) -> Option<Self> {
+    pub(super) fn adapt(self, rejection: &Rejection, prompt: &Prompt) -> Option<Self> {
         let is_hopeless = rejection.is_too_long() || rejection.is_quota();
         if is_hopeless || rejection.is_filtered() || rejection.is_version() {
             return None;
@@ -85,12 +92,12 @@ impl Manners {
             // Not every server behind it knows all parameters; it may then leave some out.
             return Some(Self { require: false, ..self });
         }
-        self.without_named(rejection).or_else(|| {
+        self.without_named(rejection, prompt).or_else(|| {
             // Only these say "the request is wrong"; another 404 is about the model.
             let by_ladder = !self.settled && (is_routing || matches!(rejection.status, 400 | 422));
             by_ladder
                 .then(|| {
-                    self.next_format(rejection)
+                    self.next_format(rejection, prompt)
                         .or_else(|| self.next_limit())
                         .or_else(|| self.without_temperature())
                 })
@@ -99,7 +106,7 @@ impl Manners {
     }
 
     /// Without the parameter that a refusal names.
-    fn without_named(self, rejection: &Rejection) -> Option<Self> {
+    fn without_named(self, rejection: &Rejection, prompt: &Prompt) -> Option<Self> {
         let limit = match self.limit {
             Limit::MaxCompletionTokens if rejection.names(&["max_completion_tokens"]) => self.next_limit(),
             Limit::MaxTokens if rejection.names(&["max_tokens"]) => self.next_limit(),
@@ -107,7 +114,7 @@ impl Manners {
         };
         let without_system =
             || (self.system && rejection.names(&SYSTEM_WORDS)).then_some(Self { system: false, ..self });
-        let format = || rejection.names(&FORMAT_WORDS).then(|| self.next_format(rejection)).flatten();
+        let format = || rejection.names(&FORMAT_WORDS).then(|| self.next_format(rejection, prompt)).flatten();
         let temperature = || rejection.names(&["temperature"]).then(|| self.without_temperature()).flatten();
         limit.or_else(without_system).or_else(format).or_else(temperature)
     }
@@ -118,10 +125,8 @@ impl Manners {
             return None;
         }
         let format = match (heed, self.format) {
-            (Heed::OtherShape, Format::Schema) => Format::JsonObject,
-            (Heed::ThoughtOnly, Format::Schema | Format::ObjectWithSchema | Format::JsonObject) => {
-                Format::Plain
-            }
+            (Heed::OtherShape, Format::Bounded | Format::Schema) => Format::JsonObject,
+            (Heed::ThoughtOnly, format) if format != Format::Plain => Format::Plain,
             _ => return None,
         };
         Some(Self { format, ..self })
@@ -138,11 +143,14 @@ impl Manners {
         }
     }
 
-    fn next_format(self, rejection: &Rejection) -> Option<Self> {
+    fn next_format(self, rejection: &Rejection, prompt: &Prompt) -> Option<Self> {
+        let about_format = rejection.names(&["response_format", "response format"]);
+        let about_schema = rejection.names(&["schema", "grammar"]) || !about_format;
         let format = match self.format {
             // It says which it takes.
-            Format::Schema if rejection.names(&["json_object"]) => Format::ObjectWithSchema,
-            Format::Schema | Format::ObjectWithSchema => Format::JsonObject,
+            Format::Bounded | Format::Schema if rejection.names(&["json_object"]) => Format::ObjectWithSchema,
+            Format::Bounded if about_schema && has_bounds(&prompt.schema) => Format::Schema,
+            Format::Bounded | Format::Schema | Format::ObjectWithSchema => Format::JsonObject,
             Format::JsonObject => Format::Plain,
             Format::Plain => return None,
         };
@@ -166,8 +174,12 @@ impl Manners {
     pub(super) fn body(self, model: &str, prompt: &Prompt) -> Value {
         let mut body = json!({ "model": model, "messages": self.messages(prompt) });
         match self.format {
-            Format::Schema => {
-                let schema = json!({ "name": prompt.schema_name, "strict": true, "schema": prompt.schema });
+            Format::Bounded | Format::Schema => {
+                let schema = match self.format {
+                    Format::Bounded => prompt.schema.clone(),
+                    _ => without_bounds(&prompt.schema),
+                };
+                let schema = json!({ "name": prompt.schema_name, "strict": true, "schema": schema });
                 body["response_format"] = json!({ "type": "json_schema", "json_schema": schema });
             }
             Format::ObjectWithSchema => {
@@ -192,7 +204,7 @@ impl Manners {
 
     fn messages(self, prompt: &Prompt) -> Value {
         let mut system = prompt.system.clone();
-        if self.format != Format::Schema {
+        if !matches!(self.format, Format::Bounded | Format::Schema) {
             system.push_str(
                 "\n\nAnswer with one JSON object that follows this JSON schema, and with nothing else:\n",
             );

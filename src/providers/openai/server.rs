@@ -6,6 +6,8 @@ use reqwest::Url;
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// OpenAI's own: a strict schema may use only a part of JSON Schema's keywords.
+    OpenAi,
     /// Azure OpenAI: the key has a header of its own, and the model is a deployment.
     Azure,
     /// OpenRouter: it may leave out parameters that the server behind it does not know, unless told not to.
@@ -27,6 +29,7 @@ impl Kind {
             || url.query().is_some_and(|query| query.contains("api-version="));
         match host {
             _ if is_azure => Self::Azure,
+            "api.openai.com" => Self::OpenAi,
             "openrouter.ai" => Self::OpenRouter,
             _ => Self::Other,
         }
@@ -78,7 +81,7 @@ mod tests {
             ("https://res.cognitiveservices.azure.com/openai?api-version=2024-10-21", Kind::Azure),
             ("https://gateway.example/openai/deployments/small?api-version=2024-10-21", Kind::Azure),
             ("https://openrouter.ai/api/v1", Kind::OpenRouter),
-            ("https://api.openai.com/v1", Kind::Other),
+            ("https://api.openai.com/v1", Kind::OpenAi),
             ("http://127.0.0.1:1234/v1", Kind::Other),
             ("https://openrouter.ai.example/v1", Kind::Other),
         ] {

@@ -21,6 +21,18 @@ fn asking() -> Prompt {
     Prompt { schema, ..prompt("the day") }
 }
 
+/// The same with bounds, as the night asks.
+fn asking_with_bounds() -> Prompt {
+    let mut prompt = asking();
+    prompt.schema["properties"]["memories"]["maxItems"] = json!(4);
+    prompt.schema["properties"]["memories"]["items"] = json!({ "type": "string", "maxLength": 600 });
+    prompt
+}
+
+fn is_bounded(body: &Value) -> bool {
+    body["response_format"]["json_schema"].to_string().contains("maxItems")
+}
+
 fn message(message: Value, finish_reason: &str, tokens: u64) -> ResponseTemplate {
     answer(
         200,
@@ -58,6 +70,16 @@ async fn ask_twice(kind: Kind, answers: Vec<ResponseTemplate>) -> Vec<Value> {
         assert_eq!(chat.complete(&asking()).await.unwrap().text, ANSWER);
     }
     bodies(&server).await
+}
+
+/// Asks twice with bounds; gives for each request its format and whether the schema had its bounds.
+async fn ask_with_bounds(kind: Kind, answers: Vec<ResponseTemplate>) -> Vec<(String, bool)> {
+    let server = server(answers).await;
+    let chat = chat(&server, kind, "/v1");
+    for _ in 0..2 {
+        assert_eq!(chat.complete(&asking_with_bounds()).await.unwrap().text, ANSWER);
+    }
+    bodies(&server).await.iter().map(|body| (format_of(body).to_owned(), is_bounded(body))).collect()
 }
 
 /// Asks once and expects an error; gives it and the bodies the server saw.
@@ -211,6 +233,49 @@ async fn llama_cpp_with_too_small_a_context_is_asked_once() {
     let (error, bodies) = refused(Kind::Other, vec![answer(400, json!({ "error": error }))]).await;
     assert!(matches!(error, ProviderError::Refused { status: 400, .. }), "{error}");
     assert_eq!(bodies.len(), 1);
+}
+
+#[tokio::test]
+async fn llama_cpp_takes_a_schema_with_bounds() {
+    // Recorded with llama.cpp: without bounds the model counted chunks until its tokens ended.
+    let asked = ask_with_bounds(Kind::Other, vec![fine()]).await;
+    assert_eq!(asked, [("json_schema".to_owned(), true), ("json_schema".to_owned(), true)]);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_take_bounds_gets_the_schema_without_them() {
+    let refusals = [
+        (400, "Failed to initialize samplers: failed to parse grammar"),
+        (400, "The provided JSON schema contains features not supported by xgrammar."),
+        (
+            400,
+            "Invalid schema for response_format 'memories': In context=('properties', 'memories'), 'maxLength' is not permitted.",
+        ),
+        (400, "Bad Request"),
+    ];
+    for (status, said) in refusals {
+        let asked = ask_with_bounds(Kind::Other, vec![plain_error(status, said), fine()]).await;
+        let schema = |bounded: bool| ("json_schema".to_owned(), bounded);
+        assert_eq!(asked, [schema(true), schema(false), schema(false)], "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_schemas_is_not_asked_for_one_without_bounds() {
+    let refusal = plain_error(400, "This response_format type is unavailable now");
+    let asked = ask_with_bounds(Kind::Other, vec![refusal, fine()]).await;
+    assert_eq!(
+        asked.iter().map(|(format, _)| format.as_str()).collect::<Vec<_>>(),
+        ["json_schema", "json_object", "json_object"]
+    );
+}
+
+#[tokio::test]
+async fn openai_azure_and_openrouter_get_no_bounds_at_all() {
+    for kind in [Kind::OpenAi, Kind::Azure, Kind::OpenRouter] {
+        let asked = ask_with_bounds(kind, vec![fine()]).await;
+        assert_eq!(asked, [("json_schema".to_owned(), false), ("json_schema".to_owned(), false)], "{kind:?}");
+    }
 }
 
 #[tokio::test]
