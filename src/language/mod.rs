@@ -64,6 +64,20 @@ pub fn of(text: &str) -> Option<Language> {
     Some(*best.0)
 }
 
+/// The language somebody speaks in one sentence: Japanese where there is kana, however many Han characters and digits
+/// stand around it.
+pub fn spoken(text: &str) -> Option<Language> {
+    let found = of(text);
+    let kana = text.chars().filter(|c| is_kana(*c)).count();
+    let latin = text.chars().filter(|c| is_latin(*c)).count();
+    match found {
+        Some(Language::Latin) if latin > text.chars().filter(|c| is_cjk(*c)).count() => found,
+        Some(Language::Korean) => found,
+        _ if kana > 0 => Some(Language::Japanese),
+        _ => found,
+    }
+}
+
 /// Whether a draft is in a language its sources use. Names and identifiers in another script do not count; a
 /// text without letters agrees with everything.
 pub fn agrees(draft: &str, sources: &[&str]) -> bool {

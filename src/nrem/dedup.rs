@@ -85,13 +85,13 @@ pub fn says_the_same(one: &str, one_on: NaiveDate, other: &str, other_on: NaiveD
         && detail::difference(&words_of(one), &words_of(other), Some(one_on), Some(other_on)).is_none()
 }
 
-/// Whether a quote may count as said already: at least half of its words of content stand in the other text. A model
+/// Whether a quote may count as said already: at least seven in ten of its words of content stand in the other text. A model
 /// words a claim by what it says; of two quotes that are alike ("I like films", "I like comedies and romance films") the
 /// second may say more. Any other text may.
 pub fn adds_nothing(new: &str, known: &str) -> bool {
     Quote::read(new).is_none_or(|quote| {
         let known = words_of(known);
-        detail::shared(&quote.words, &known) * 2 >= detail::shared(&quote.words, &quote.words)
+        detail::shared(&quote.words, &known) * 10 >= detail::shared(&quote.words, &quote.words) * 7
     })
 }
 
@@ -124,6 +124,11 @@ mod tests {
             (
                 "用户（2026-03-11）：“我喜欢喜剧片和爱情片”",
                 "用户（2026-03-10）：“我很喜欢旅游和看电影”",
+                false,
+            ),
+            (
+                "用户（2026-03-11）：“最近我在学习烹饪”",
+                "用户（2026-03-10）：“最近我在学习一门新的技能，但是学起来很吃力”",
                 false,
             ),
             ("The user likes comedies.", "The user loves films.", true),

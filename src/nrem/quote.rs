@@ -51,7 +51,7 @@ impl Quote {
     /// The memory's text: `User (2026-03-10): “…”`, in the language of the words; `The user wants (2026-03-10): “…”`
     /// where they ask for something.
     pub fn into_text(self) -> String {
-        let language = language::of(&self.words).unwrap_or(Language::Latin);
+        let language = language::spoken(&self.words).unwrap_or(Language::Latin);
         let (user, assistant, note) = SPEAKERS
             .iter()
             .find(|(l, ..)| *l == language)

@@ -108,7 +108,7 @@ static ASKS: LazyLock<Regex> = LazyLock::new(|| {
         r"\bplease\b|\bi('d| would)? (want|like|prefer) (you|it if you)\b|\bfrom now on\b|\bremember (to|that)\b|\bcall me\b|\bremind me\b",
         r"(^|[,;.。\s])请[^教假客问]|请(你|您|帮|把|勿|不要|用|以|给)|以后.{0,8}(都|要|别|不要|用)|一定要|^别|记住|(^|[^要])不要|(注意|记得)(一下)?$|别(让我|把|给我|安排)|以后(回答|回复|推荐|跟我|给我|说话)",
         r"\bbitte\b|\bich möchte\b|\bab (jetzt|sofort)\b|\bmerke? dir\b",
-        r"(ください|てほしい|お願い|頼む|こと|ないで|にして(ね)?|って呼んで|と呼んで)[。.!]?$|お願い。|今後は|必ず.{0,40}(ください|て|ように)[。.!]?$",
+        r"(ください|てほしい|お願い|頼む|こと|ないで|にして(ね)?|って呼んで|と呼んで)[。.!]?$|お願い。|(で|に)よろしく|今後は|必ず.{0,40}(ください|て|ように)[。.!]?$",
         r"(줘|주세요|해라|하세요|지 ?마|마세요|바란다|바라|부탁)[.!]?|앞으로",
     ])
 });
@@ -133,9 +133,35 @@ pub fn is_order(text: &str) -> bool {
     COMMAND.is_match(&text) || BARE_COMMAND.is_match(&text) && !ABOUT_SOMEBODY.is_match(&text)
 }
 
-/// Whether the user's own words ask something of the agent, so that a quote says whose wish it is.
+/// What somebody else says, wants or ordered, told by the user. On normalised text without quotations.
+static REPORTED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&[
+        r"\b(he|she|they|(my|our|the) [\w-]+|\p{L}+) (says|goes|told (me|us)|tells (me|us)|asked (me|us)|wants (me|us)|expects (me|us)|texted|ordered (me|us)|is like)\b",
+        r"\b(he|she|they|(my|our|the) [\w-]+) said\b|\baccording to (my|the|our)\b",
+        r"(老板|领导|他们?|她们?|房东|医生|大夫|妈妈?|爸爸?|老师|老婆|老公|妻子|丈夫|经理|客户|公司|同事|婆婆|组长|主管|教练).{0,8}(说|让我|叫我|要我|要求|规定|嘱咐|叮嘱|不让)",
+        r"(と|って)(言|い)(われ|って|い|う)|って(怒|注意)|んやって|やって([、,]|$)|(と|って)(店長|上司|部長|課長|母|父|妻|夫|先生|医者|社長)|(店長|上司|部長|課長|母|父|妻|夫|先生|医者|社長).{0,4}(に|から).{0,40}(言われ|って)",
+        r"(라고|다고|냐고|자고|말라고|달라고) ?(했|하|해|그러|그래|말|시키)|(래|대)요?[.!ㅋㅎ ]*$|이러네|이럼|이래|(하네|하시네|그러네)요?|^[가-힣]{1,6}님? ?[:：]",
+    ])
+});
+
+/// The text without what stands in quotation marks in it.
+fn without_quotations(text: &str) -> String {
+    static QUOTED: LazyLock<Regex> =
+        LazyLock::new(|| pattern(&["\"[^\"\n]{6,}\"|“[^”\n]{6,}”|「[^」\n]{6,}」|『[^』\n]{6,}』"]));
+    QUOTED.replace_all(text, " ").into_owned()
+}
+
+/// Whether a text tells what somebody else said or wants.
+pub fn is_reported(text: &str) -> bool {
+    REPORTED.is_match(&language::normalise(&without_quotations(text)))
+}
+
+/// Whether the user's own words ask something of the agent, so that a quote says whose wish it is. What somebody else
+/// ordered, as the user tells it, is no wish of the user.
 pub fn is_request(text: &str) -> bool {
-    is_order(text) || ASKS.is_match(&language::normalise(text))
+    let own = without_quotations(text);
+    let normal = language::normalise(&own);
+    !REPORTED.is_match(&normal) && (is_order(&own) || ASKS.is_match(&normal))
 }
 
 /// Whether a memory is worded as a wish of the user.

@@ -417,7 +417,13 @@ mod tests {
 
     fn budget() -> Arc<Budget> {
         let (request, delay) = (Duration::from_millis(300), Duration::from_millis(1));
-        let patience = Patience { request, first_delay: delay, longest_delay: delay, ..Patience::default() };
+        let patience = Patience {
+            request,
+            first_delay: delay,
+            longest_delay: delay,
+            least_tokens_a_second: u32::MAX,
+            ..Patience::default()
+        };
         Budget::with_patience(Limits::new(100, 60, 4, Instant::now()), patience)
     }
 

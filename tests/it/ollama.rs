@@ -101,6 +101,7 @@ impl Home {
         let patience = Patience {
             request: Duration::from_millis(300),
             cold: Duration::from_secs(20),
+            least_tokens_a_second: u32::MAX,
             first_delay: moment,
             longest_delay: moment,
             ..Patience::default()

@@ -20,6 +20,17 @@ use crate::nrem::steer;
 /// Numbered points in one line, behind what they are points of.
 static LIST: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"[:：]\s*1[.)、].*\b2[.)、]"]));
 
+/// A pronoun as the subject: whoever it is was named before.
+static STARTS_ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| pattern(&[r"^(?:he|she|they|it|that|this)\b"]));
+
+/// What marks words that mean the opposite, or nothing.
+static IRONY: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&[
+        r"🙃|🙄|\s/s$|\bLOVE\b|(?i:\bsarcas|\b(?:just|simply|absolutely) (?:love|adore) (?:being|it when|having to|filling|waiting|getting)\b|\bjust kidding\b)",
+        r"呵呵|反讽|讽刺|开玩笑|皮肉|なんて嘘|嘘やけど|嘘だけど|농담이",
+    ])
+});
+
 /// A sentence worth a memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Claim<'a> {
@@ -91,6 +102,9 @@ fn by_rules<'a>(sentence: &'a str, rules: &Rules, setting: Setting<'_>) -> Optio
     let normal = bare(words);
     let part = |range: Range<usize>| bare(untied(&words[range.clone()], rules).unwrap_or(&words[range]));
     let parts: Vec<String> = clauses(words).into_iter().map(part).collect();
+    if IRONY.is_match(words) {
+        return None;
+    }
     if rules.condition.is_match(&normal) || parts.iter().all(|part| rules.vague.is_match(part)) {
         return None;
     }
@@ -109,8 +123,11 @@ fn by_rules<'a>(sentence: &'a str, rules: &Rules, setting: Setting<'_>) -> Optio
     }
     let firm = firm_in(&details) + dates_in(&details, setting.date);
     let said = own(&normal, rules) == Some(true)
+        && !STARTS_ELSEWHERE.is_match(&normal)
         && (firm >= 2 || firm_in(&details) > 0 && !details.names.is_empty());
-    let leans = (points_back(&normal, rules) || rules.sequel.is_match(&bare(sentence))) && !said;
+    let leans = kind != Kind::Health
+        && (points_back(&normal, rules) || rules.sequel.is_match(&bare(sentence)))
+        && !said;
     // What somebody must not eat stands as often in the request before it as in the words themselves.
     let end = words.as_ptr() as usize + words.len() - sentence.as_ptr() as usize;
     let words = if kind == Kind::Health { &sentence[..end] } else { words };
@@ -136,8 +153,16 @@ fn is_lasting_wish(sentence: &str, rules: &Rules) -> bool {
         rules.lasting.is_match(&normal) && steer::is_request(words) && !rules.talk.is_match(&normal)
     };
     let mut parts = clauses(sentence).into_iter().map(|range| &sentence[range]);
+    // "When you show me code, use tabs": the one clause says when, the other what.
+    let whole = bare(sentence);
+    let apart = rules.lasting.is_match(&whole)
+        && !rules.talk.is_match(&whole)
+        && parts.clone().any(|part| steer::is_request(untied(part, rules).unwrap_or(part)))
+        && !steer::is_reported(sentence);
     let conditional = rules.condition.is_match(&bare(sentence));
-    !conditional && !sentence.ends_with(['?', '？']) && (asks(sentence) || parts.any(asks))
+    !conditional
+        && !sentence.ends_with(['?', '？'])
+        && (asks(sentence) || apart || !steer::is_reported(sentence) && parts.any(asks))
 }
 
 /// Whether a clause says nothing of its own.
@@ -152,8 +177,9 @@ fn is_empty(clause: &str, rules: &Rules, date: NaiveDate) -> bool {
     }
     let firm = || is_firm(&detail::details(clause, Some(date)));
     rules.talk.is_match(&normal)
-        || rules.passing.is_match(&normal)
-        || [&rules.reaction, &rules.promise, &rules.weather].iter().any(|rule| rule.is_match(&normal))
+        || [&rules.passing, &rules.reaction, &rules.promise, &rules.weather]
+            .iter()
+            .any(|rule| rule.is_match(&normal))
             && !firm()
         || rules.you.is_match(&normal) && !(own(&normal, rules) == Some(true) && firm())
 }
@@ -194,7 +220,7 @@ fn kind(
     let told = firm || dated > 0 || details.likely_names.iter().any(inside);
     let definite = ["the ", "our ", "all "].iter().any(|start| said.starts_with(start)) && !setting.answers;
     // A list, two values, or a language that needs no verb to tell who: the value itself is the fact.
-    let bare_values = dated >= 2 || rules.own.is_none() && firm || LIST.is_match(&normal) && told;
+    let bare_values = dated >= 2 || rules.own.is_none() && dated > 0 || LIST.is_match(&normal) && told;
     (opinion == 0 && (bare_values || definite || rules.fact.is_match(said) && told)).then_some(Kind::Fact)
 }
 
@@ -384,6 +410,31 @@ mod tests {
         .filter_map(|sentence| claimed(sentence, false))
         .collect();
         assert!(kept.is_empty(), "{kept:#?}");
+    }
+
+    #[test]
+    fn what_somebody_else_orders_is_no_wish_of_the_user() {
+        for sentence in [
+            "My boss goes \"from now on always be in by 8 sharp, no excuses\" lol.",
+            "My manager told me to never deploy on Fridays.",
+            "店長が「今後は必ず8時までに来い」って言ってた。",
+            "母に今後は甘いものを食べないでくださいと言われました",
+            "팀장이 \"앞으로 보고서는 무조건 워드로 써라\" 이러네",
+            "엄마가 앞으로 절대 밤에 라면 먹지 말라고 했어",
+            "코치님: 앞으로 매일 스트레칭 꼭 해주세요",
+            "老板说以后都要八点到。",
+        ] {
+            let wish = claimed(sentence, false).is_some_and(|claim| claim.kind == Kind::Wish);
+            assert!(!wish && !steer::is_request(sentence), "{sentence}");
+        }
+        for sentence in [
+            "when you show me code, use tabs",
+            "请你回答的时候短一点，字少一点。",
+            "返事はタメ口でよろしく",
+            "일정 알려주실 때는 꼭 요일도 같이 적어주세요.",
+        ] {
+            assert_eq!(claimed(sentence, false).map(|claim| claim.kind), Some(Kind::Wish), "{sentence}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ static JOINED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The byte ranges of a sentence's clauses, in order, without the marks between them.
 pub(super) fn clauses(sentence: &str) -> Vec<Range<usize>> {
-    let japanese = language::of(sentence) == Some(Language::Japanese);
+    let japanese = language::spoken(sentence) == Some(Language::Japanese);
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut quoted = 0usize;
     let mut straight = false;

@@ -51,7 +51,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd)\b|\bai (?:companion|assistant|friend)\b|\bmy friend[.!]?$|^(?:dear |my )?(?:ai|friend|companion)$|^for (?:your|the|all)\b|^thank|\bplease\b",
     ]),
     lasting: pattern(&[
-        r"\bcall me\b|\bremind me to\b|\bdon't (?:[\w']+ ){1,8}(?:again|anymore)\b|\bfrom now on\b|\bin (?:the )?future\b.{0,30}\byou\b|\b(?:please |do )?(?:always|never) \w+|\bwhenever\b.{0,60}\b(?:please|you)\b|\bremember (?:that )?(?:i|my|we|our)\b",
+        r"\bwhen(?:ever)? you (?:show|write|give|send|answer|recommend|suggest|reply|make|book|plan|tell)\b|\bany (?:\w+ )you (?:give|send|show|make)\b|\bcall me\b|\bremind me to\b|\bdon't (?:[\w']+ ){1,8}(?:again|anymore)\b|\bfrom now on\b|\bin (?:the )?future\b.{0,30}\byou\b|\b(?:please |do )?(?:always|never) \w+|\bwhenever\b.{0,60}\b(?:please|you)\b|\bremember (?:that )?(?:i|my|we|our)\b",
         r"\bi(?:'d| would)? (?:want|like|prefer|need) you to\b|\bdon't (?:ever|call|use|send|remind|mention)\b|\bremind me (?:every|each|on)\b",
         r"\b(?:answer|reply|write|respond|speak)(?: to me)? in (?:english|german|french|spanish|chinese|japanese|korean|italian|short|bullet)\b",
     ]),
@@ -75,7 +75,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
     today: pattern(&[r"\b(?:today|tonight|this (?:morning|afternoon|evening)|later)\b"]),
     condition: pattern(&[r"^(?:if|unless|whether|in case|suppose|once i|when i (?:make|have time))\b"]),
     passing: pattern(&[
-        r"\b(?:have|having|eat|cook|get|take) (?:dinner|lunch|breakfast|supper|a shower|a nap|some rest)(?: now| soon)?\b|\b(?:go|going|off) to (?:bed|sleep|work now)\b|\bright now\b|\bin a (?:minute|moment|bit)\b|\bbe right back\b",
+        r"\b(?:have|having|eat|cook|get|take) (?:dinner|lunch|breakfast|supper|a shower|a nap|some rest)(?: now| soon)?\b|\b(?:go|going|off) to (?:bed|sleep|work now)\b|\bin a (?:minute|moment|bit)\b|\bbe right back\b",
         r"^(?:i'm|i am|we're|we are) (?:quietly |just |simply )?(?:sitting|lying|standing|waiting|reading at home|at home|here|back|fine|ok|okay|good|well|doing)\b",
     ]),
     aside: pattern(&[
@@ -107,7 +107,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         (
             Kind::Health,
             pattern(&[
-                r"\ballerg(?:y|ies|ic)\b|\bdiabet\w+|\basthma\w*|\bepilep\w+|\b(?:i|my \w+)\b.{0,30}\b(?:pregnant|surgery|operation|diagnosed|medication|prescri\w+|blood pressure|heart condition|celiac|intoleran\w+)\b",
+                r"\ballerg(?:y|ies|ic)\b|\bdiabet\w+|\b\w{3,}itis\b|\bcolou?r-?blind|\bdeuteranop\w+|\bmigraines?\b|\badhd\b|\bautis\w+|\bcarpal tunnel\b|\bmeniscus\b|\bhernia\b|\bcataracts?\b|\bepipen\b|\basthma\w*|\bepilep\w+|\b(?:i|my \w+)\b.{0,30}\b(?:pregnant|surgery|operation|diagnosed|medication|prescri\w+|blood pressure|heart condition|celiac|intoleran\w+)\b",
             ]),
         ),
         (
@@ -147,7 +147,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         (
             Kind::Event,
             pattern(&[self_verb!(
-                r"went|gone|been to|saw|seen|bought|made|ate|eaten|met|visited|watched|took|taken|wrote|written|found|got|gotten|received|won|lost|read|heard|learned|learnt|tore|wore|threw|grew|blew|hurt|cut|hit|held|kept|led|lent|slept|spoke|stole|swam|woke|shot|moved|set up|tried|sold|broke|left|spent|built|ran|rode|drove|flew|drew|sang|taught|brought|sent|paid|caught|began|began to|told|gave|had|did|put|perfected|chose|forgot|fell|came|travelled|felt bad|\w{3,}[^e]ed|\w{2,}[iv]ed"
+                r"went|gone|been to|saw|seen|bought|made|ate|eaten|met|visited|watched|took|taken|wrote|written|found|got|gotten|received|won|lost|read|heard|learned|learnt|tore|wore|threw|grew|blew|hurt|cut|hit|held|kept|led|lent|slept|spoke|stole|swam|woke|shot|moved|set up|split up|broke up|split|quit|tried|sold|broke|left|spent|built|ran|rode|drove|flew|drew|sang|taught|brought|sent|paid|caught|began|began to|told|gave|had|did|put|perfected|chose|forgot|fell|came|travelled|felt bad|\w{3,}[^e]ed|\w{2,}[iv]ed"
             )]),
         ),
         (

@@ -165,7 +165,7 @@ static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The rules for a text; none for a language they were not written for, whose sentences are then judged by shape alone.
 pub(super) fn rules_for(text: &str) -> Option<&'static Rules> {
-    match language::of(text)? {
+    match language::spoken(text)? {
         Language::Chinese => Some(&chinese::RULES),
         Language::Japanese => Some(&japanese::RULES),
         Language::Korean => Some(&korean::RULES),

@@ -48,6 +48,7 @@ fn models(base_url: &str, calls: u32) -> Models {
         request: Duration::from_secs(2),
         first_delay: delay,
         longest_delay: delay,
+        least_tokens_a_second: u32::MAX,
         ..Patience::default()
     };
     let budget = Budget::with_patience(Limits::new(calls, 60, 4, Instant::now()), patience);
