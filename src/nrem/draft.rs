@@ -13,7 +13,7 @@ use crate::language::{self, Language};
 use crate::memory::{Category, Importance, Source};
 use crate::nrem::chunk::Chunk;
 use crate::nrem::first_person;
-use crate::nrem::quote::{Quote, speaks_of_self};
+use crate::nrem::quote::{Quote, speaks_of_self, words_of};
 pub use crate::nrem::steer::steers_the_agent;
 use crate::nrem::steer::{self, Trust};
 use crate::privacy;
@@ -254,8 +254,11 @@ fn unsupported(draft: &MemoryDraft) -> Vec<String> {
     let evidence: Vec<&str> = evidence.iter().map(String::as_str).collect();
     let dates: BTreeSet<NaiveDate> = draft.chunks.iter().map(|chunk| chunk.date).collect();
     let mut missing: Option<Vec<String>> = None;
+    // Of a quote that rules made the words: a title in it would not be told from what stands between it and the quote's own
+    // marks.
+    let words = if draft.origin == Origin::Model { draft.text.clone() } else { words_of(&draft.text) };
     for date in dates {
-        let now = detail::missing(&draft.text, &evidence, Some(date));
+        let now = detail::missing(&words, &evidence, Some(date));
         missing = Some(match missing {
             None => now,
             Some(before) => before.into_iter().filter(|what| now.contains(what)).collect(),
@@ -387,6 +390,15 @@ pub(crate) mod tests {
             let problems = problems(&draft(text, said(source)));
             assert_eq!(problems.is_empty(), good, "{text}: {problems:?}");
         }
+    }
+
+    #[test]
+    fn a_quote_that_holds_a_title_is_its_own_source() {
+        let said = "Today I found a novel called \"One Hundred Years of Solitude\" at the library.";
+        let quote = format!("User (2026-03-10): “{said}”");
+        let mut quoted = draft(&quote, vec![chunk(said, "user")]);
+        quoted.origin = Origin::Extractive;
+        assert_eq!(problems(&quoted), Vec::<String>::new());
     }
 
     #[test]
