@@ -15,7 +15,7 @@ const FACTS: [(&str, &str); 6] = [
     ("violin", "I play the violin every evening."),
     ("peanuts", "I am allergic to peanuts."),
     ("Carol", "My sister Carol works at a hospital."),
-    ("bicycle", "I repaired the old bicycle myself."),
+    ("bicycle", "I repaired the old bicycle alone."),
 ];
 
 fn remembering(mut script: Script) -> Script {
