@@ -60,6 +60,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
     ]),
     vague: pattern(&[
         r"\bheard of (?:a|an|some)\b[^,]*$",
+        r"\bsome (?:movies|films|books|music|videos|tv|shows|songs)$|^i (?:also )?(?:want|would like|'d like) to (?:find|get|hear|know|see) (?:some|a few|any)\b",
         r"\b(?:a|an|some|many|one|two|few|several|any|other)(?: \w+)? (?:problems?|troubles?|questions?|things?|issues?|matters?|difficult(?:y|ies)|suggestions?|advice|recommendations?|ways?|ideas?|methods?|photos|pictures)(?: (?:today|recently|lately|happened|\w+ recently|to ask|to talk about|that happened))*$",
         r"\b(?:encountered|ran into|have|had|met|faced|got|facing) (?:a|an|some)(?: \w+)? (?:problems?|troubles?|issues?|difficult(?:y|ies))(?: (?:today|recently|lately|now))?(?: and\b.*)?$",
         r"^(?:i|we) (?:don't|do not) know (?:what to do|how to (?:solve|do|handle) it|where to (?:go|start|begin))(?: and feel helpless)?$",
@@ -101,6 +102,7 @@ pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
         r"\bthat(?:'s)?(?: (?:is|was|kind|sort|way|method|book|movie|song|place|feeling|advice|suggestion|time|idea|one|too|as well))\b|\b(?:of|about|with|for|after|like|do|did|heard|know|knew|try|tried|doing|from|to|on|in) that$|\bthat[.!]?$|^that\b",
         r"\bsuch (?:a |an )?\w+|\bones?$|\bthe (?:former|latter|same|one|other|others|method|methods|main character|plot|rest|answer)\b|\b(?:me|i do|so do i) (?:too|either)$|\bdo so\b|^(?:not|no|yes|yeah|maybe|perhaps|probably)\b|\brelated \w+s$|\bmentioned\b",
         r"^(?:i|we) (?:(?:really|also|just) )?(?:want|would like|'d like|hope|need|do|did|am|have|can|will|would|love|like|tried|try) ?(?:to)?$",
+        r"^my favou?rite (?:was|one|part)\b",
         r"\b(?:both|all|some|any|most|none|each) of (?:them|these|those)\b|\bother \w+s$",
     ]),
     kinds: vec![
