@@ -106,11 +106,10 @@ fn claims(index: usize, chunk: &Chunk) -> Vec<Sentence<'_>> {
     let mut found = Vec::new();
     for (text, speaker) in std::iter::once(own).chain(before) {
         let setting = Setting { speaker: &speaker, date: chunk.date, answers: chunk.reply_to.is_some() };
-        for (place, piece) in steer::pieces(text, &speaker).into_iter().enumerate() {
-            if piece.trust == Trust::Poisoned {
-                continue;
-            }
-            if let Some(claim) = claim(piece.words, setting) {
+        let pieces = steer::pieces(text, &speaker).into_iter().filter(|piece| piece.trust != Trust::Poisoned);
+        let sentences = pieces.flat_map(|piece| lines(piece.words, &speaker));
+        for (place, sentence) in sentences.enumerate() {
+            if let Some(claim) = claim(sentence, setting) {
                 let tokens = tokens(claim.words);
                 let speaker = speaker.clone();
                 let (words, kind, leans) = (claim.words, claim.kind, claim.leans);
@@ -118,6 +117,55 @@ fn claims(index: usize, chunk: &Chunk) -> Vec<Sentence<'_>> {
             }
         }
     }
+    found
+}
+
+/// Columns from which on a line may have been broken by a program and not by who wrote it.
+const WRAPPED: usize = 50;
+
+/// How a line starts that belongs to the one before: "and to sesame".
+const TIED: [&str; 16] = [
+    "and ",
+    "or ",
+    "nor ",
+    "but ",
+    "with ",
+    "without ",
+    "except ",
+    "because ",
+    "which ",
+    "to ",
+    "in ",
+    "和",
+    "还有",
+    "但",
+    "と",
+    "그리고 ",
+];
+
+/// The lines of a sentence without marks: in a chat a new line is often all that ends one. A long line that goes on in
+/// lower case was only broken, and notes and code are left whole.
+fn lines<'a>(words: &'a str, speaker: &Speaker) -> Vec<&'a str> {
+    if *speaker == Speaker::Note || words.contains("```") {
+        return vec![words];
+    }
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut last = "";
+    for line in words.split_inclusive('\n') {
+        let at = line.as_ptr() as usize - words.as_ptr() as usize;
+        let broken = last.trim_end().chars().count() >= WRAPPED && line.starts_with(char::is_lowercase);
+        let goes_on = broken
+            || TIED.iter().any(|tie| line.starts_with(tie))
+            || last.trim_end().ends_with([',', '，', '、', ':', '：']);
+        if at > start && !goes_on {
+            found.push(words[start..at].trim());
+            start = at;
+        }
+        last = line;
+    }
+    found.push(words[start..].trim());
+    found.retain(|line| !line.is_empty());
     found
 }
 
@@ -322,6 +370,20 @@ mod tests {
                 Some("User (2026-03-10): “I prefer green tea in the morning.”"),
             ),
             (vec![("user", "What is the weather like?")], None),
+            (
+                vec![("user", "hey\ni moved to Lisbon yesterday\nwhat about you")],
+                Some("User (2026-03-10): “i moved to Lisbon yesterday”"),
+            ),
+            (
+                vec![(
+                    "user",
+                    "I have decided to look for a flat and to move to the city of\nlisbon in the spring.",
+                )],
+                Some(
+                    "User (2026-03-10): “I have decided to look for a flat and to move to the city of\nlisbon in the \
+                     spring.”",
+                ),
+            ),
             (vec![("user", "Thanks a lot, bye!")], None),
             (vec![("assistant", "I can help you with many things of that kind.")], None),
             (

@@ -56,11 +56,10 @@ pub(super) struct Setting<'a> {
 /// The claim of a sentence; none when it is not worth a memory.
 pub(super) fn claim<'a>(sentence: &'a str, setting: Setting<'_>) -> Option<Claim<'a>> {
     let sentence = sentence.trim();
-    let whole = sentence.contains("```") || sentence.contains('\n');
     if sentence.contains("```") && *setting.speaker != Speaker::Note {
         return None;
     }
-    let rules = rules_for(sentence).filter(|_| *setting.speaker != Speaker::Note && !whole);
+    let rules = rules_for(sentence).filter(|_| *setting.speaker != Speaker::Note);
     match (rules, setting.speaker) {
         (Some(rules), Speaker::Assistant) => recommendation(sentence, rules),
         (None, Speaker::Assistant) => None,
