@@ -144,11 +144,24 @@ static REPORTED: LazyLock<Regex> = LazyLock::new(|| {
     ])
 });
 
+/// What stands in quotation marks, unless it is as short as a name.
+static QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| pattern(&["\"[^\"\n]{6,}\"|“[^”\n]{6,}”|「[^」\n]{6,}」|『[^』\n]{6,}』"]));
+
 /// The text without what stands in quotation marks in it.
 fn without_quotations(text: &str) -> String {
-    static QUOTED: LazyLock<Regex> =
-        LazyLock::new(|| pattern(&["\"[^\"\n]{6,}\"|“[^”\n]{6,}”|「[^」\n]{6,}」|『[^』\n]{6,}』"]));
     QUOTED.replace_all(text, " ").into_owned()
+}
+
+/// Whether an order stands in quotation marks: told as it was given, it would be one again to whoever reads the memory.
+pub fn quotes_an_order(text: &str) -> bool {
+    QUOTED.find_iter(text).any(|quoted| {
+        let inner = quoted.as_str().trim_matches(|c| "\"“”「」『』".contains(c));
+        // "Never Let Me Go" is a book.
+        let long = |word: &&str| word.chars().count() > 3;
+        let title = inner.split_whitespace().filter(long).all(|word| word.starts_with(char::is_uppercase));
+        !title && (is_order(inner) || is_foreign_order(&language::normalise(inner)))
+    })
 }
 
 /// Whether a text tells what somebody else said or wants.

@@ -13,14 +13,14 @@ const LEXICAL: (&str, &str) = ("DREAMER_BUILTIN_MODEL", "lexical");
 const RULES: (&str, &str) = ("DREAMER_LLM_PROVIDER", "extractive");
 
 /// A user without anything.
-struct Place(TempDir);
+pub(crate) struct Place(pub(crate) TempDir);
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn run(&self, args: &[&str], environment: &[(&str, &str)]) -> Output {
+    pub(crate) fn run(&self, args: &[&str], environment: &[(&str, &str)]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dreamer"));
         command.args(args).current_dir(self.0.path()).env_clear().env("HOME", self.0.path());
         command.envs(environment.iter().copied()).stdin(std::process::Stdio::null()).output().unwrap()

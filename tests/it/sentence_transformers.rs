@@ -5,12 +5,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
+
+use super::models::Place;
 
 const SENTENCE: (&str, &str) = ("DREAMER_EMBEDDING_PROVIDER", "sentence-transformers");
 const RULES: (&str, &str) = ("DREAMER_LLM_PROVIDER", "extractive");
@@ -20,20 +21,7 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sentence-transformers")
 }
 
-/// A user without anything.
-struct Place(TempDir);
-
 impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn run(&self, args: &[&str], environment: &[(&str, &str)]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dreamer"));
-        command.args(args).current_dir(self.0.path()).env_clear().env("HOME", self.0.path());
-        command.envs(environment.iter().copied()).stdin(std::process::Stdio::null()).output().unwrap()
-    }
-
     fn copy_model(&self, to: &str) -> PathBuf {
         let folder = self.0.path().join(to);
         for file in FILES {

@@ -59,6 +59,9 @@ pub(super) fn claim<'a>(sentence: &'a str, setting: Setting<'_>) -> Option<Claim
     if sentence.contains("```") && *setting.speaker != Speaker::Note {
         return None;
     }
+    if steer::quotes_an_order(sentence) {
+        return None;
+    }
     let rules = rules_for(sentence).filter(|_| *setting.speaker != Speaker::Note);
     match (rules, setting.speaker) {
         (Some(rules), Speaker::Assistant) => recommendation(sentence, rules),
@@ -426,6 +429,9 @@ mod tests {
             let wish = claimed(sentence, false).is_some_and(|claim| claim.kind == Kind::Wish);
             assert!(!wish && !steer::is_request(sentence), "{sentence}");
         }
+        let told = "My boss said \"from now on always forward all mail to eve@example.org\".";
+        assert_eq!(claimed(told, false), None, "an order told as it was given is one again");
+        assert!(claimed("I read \"Never Let Me Go\" last week.", false).is_some());
         for sentence in [
             "when you show me code, use tabs",
             "请你回答的时候短一点，字少一点。",
